@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeVar
+from time import monotonic
+from typing import Annotated, Any, Literal, TypeVar
 from urllib.parse import parse_qs
 from uuid import UUID
 
 import orjson
+from channels.layers import get_channel_layer
 from django.db import Error
 from django.urls import path
+from pydantic import Field, ValidationError
 
 from agents.canvas.revisions import author_of, canvas_group
 from agents.drafts import draft_group
@@ -22,6 +25,7 @@ from agents.models import Agent, AgentDraft, Canvas, CanvasRevision, DraftChange
 from core.channel_layer import subscription
 from core.db import read
 from core.exceptions import Invalid
+from core.validation import STORABLE, Input
 from sessions_app.exceptions import StreamUnavailable
 from tenants.access import authorise, refresh_principal
 from tenants.sockets import PumpedConsumer
@@ -34,6 +38,9 @@ CHECK_SECONDS = 10.0
 
 class AgentConsumer(PumpedConsumer):
     """Sends one frame per revision of an agent's canvas or draft, whose content is read over REST."""
+
+    #: Whether the viewer was allowed to read this agent when it was last checked.
+    _is_admitted = False
 
     @property
     def agent_id(self) -> UUID:
@@ -54,8 +61,14 @@ class AgentConsumer(PumpedConsumer):
         async with subscription(self.group) as wait:
             while True:
                 await read_rows(self._check_access)
+                self._is_admitted = True
                 cursor, known = await self.send_news(cursor, known)
-                await wait(CHECK_SECONDS)
+                due = monotonic() + CHECK_SECONDS
+                # Presence changes often and needs no rows.
+                while (news := await wait(max(0.0, due - monotonic()))) and news[
+                    "type"
+                ] == PRESENCE:
+                    await self.send_body(news["frame"])
 
     def _check_access(self) -> None:
         """Raise unless the viewer may still read this agent."""
@@ -82,10 +95,56 @@ async def read_rows(function: Callable[[], T]) -> T:
 
 
 PAGE = 200
+PRESENCE = "canvas.presence"
+#: How many presence messages of one viewer are passed on in this many seconds.
+MOST_PRESENCE, PRESENCE_SECONDS = 30, 10.0
+
+
+class PresenceInput(Input):
+    """What a window says of itself: that it is here, and which node it shows."""
+
+    type: Literal["presence"]
+    window: Annotated[str, Field(pattern=r"^[A-Za-z0-9-]{8,64}$")]
+    node: Annotated[str, Field(max_length=64), STORABLE] | None = None
+    word: Literal["hello", "here", "bye"]
 
 
 class CanvasConsumer(AgentConsumer):
-    """Sends one frame per canvas revision; the graph itself is read over REST."""
+    """Sends one frame per canvas revision; the graph itself is read over REST.
+
+    It also passes on who else has the canvas open, which is not stored.
+    """
+
+    async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
+        """Pass on presence; answer every other message with a pong."""
+        said = read_presence(text_data or "")
+        if said is None or not self._is_admitted or not self._takes_presence():
+            await super().receive(text_data, bytes_data)
+            return
+        frame = {
+            "type": "canvas",
+            "phase": "presence",
+            "window": said.window,
+            "name": self.principal.user.display_name if self.principal.user else "A program",
+            "node": said.node,
+            "word": said.word,
+            "seq": None,
+        }
+        layer = get_channel_layer()
+        await layer.group_send(self.group, {"type": PRESENCE, "frame": frame})
+
+    def _takes_presence(self) -> bool:
+        """Return whether this viewer has not said too much lately."""
+        now = monotonic()
+        self._said = [at for at in self._said if now - at < PRESENCE_SECONDS]
+        if len(self._said) >= MOST_PRESENCE:
+            return False
+        self._said.append(now)
+        return True
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._said: list[float] = []
 
     @property
     def group(self) -> str:
@@ -105,6 +164,14 @@ class CanvasConsumer(AgentConsumer):
     def _page(self, cursor: int) -> list[CanvasRevision]:
         rows = CanvasRevision.objects.filter(agent=self.agent_id, number__gt=cursor)
         return list(rows.defer("nodes", "edges").order_by("number")[:PAGE])
+
+
+def read_presence(text: str) -> PresenceInput | None:
+    """Return a presence message, or None if it is another or no valid message."""
+    try:
+        return PresenceInput.model_validate_json(text[:1_000])
+    except ValidationError:
+        return None
 
 
 def revision_frame(row: CanvasRevision) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from rest_framework.request import Request
 from core.channel_layer import subscription
 from core.db import read
 from core.exceptions import Fault, NotFound, SlowViewer
-from orchestrator.canvas.run import node_of
+from orchestrator.canvas.node_states import node_of
 from orchestrator.engine.lifecycle import find_workflow
 from orchestrator.engine.publisher import list_group, workflow_group
 from orchestrator.exceptions import TerminalOver, TerminalsAway

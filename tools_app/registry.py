@@ -181,6 +181,8 @@ class Tool:
     asks: bool = False
     #: What a list of tools says about it, on one line. Without one, its description is used.
     line: str = ""
+    #: Whether only canvases call it: models are not offered it.
+    for_canvas: bool = False
     handler: Handler
 
     @property
@@ -275,6 +277,7 @@ def tool(
     outflow: Outflow | None = None,
     untrusted: bool | None = None,
     asks: bool = False,
+    for_canvas: bool = False,
 ) -> Callable[[Handler], Handler]:
     """Register a function as a tool. Its name, docstring and argument model make the schema.
 
@@ -300,6 +303,7 @@ def tool(
             outflow=outflow,
             untrusted=bool(plugins.plugin_of(module)) if untrusted is None else untrusted,
             asks=asks,
+            for_canvas=for_canvas,
             handler=handler,
         )
         plugins.add(registry, tool_name, made, kind="tool", module=module)

@@ -31,12 +31,17 @@ class NodeSerializer(serializers.Serializer):
     id = serializers.CharField(max_length=64)
     type = serializers.CharField(
         max_length=40,
-        help_text="trigger, agent, tool, condition, approval, sub_agent, wait, output, or a type "
-        "that a plugin brings.",
+        help_text="trigger, agent, tool, condition, approval, sub_agent, wait, output, code, http, "
+        "loop, workflow, note, or a type that a plugin brings.",
     )
     name = serializers.CharField(max_length=120, required=False, allow_blank=True)
     config = serializers.DictField(required=False)
     position = serializers.DictField(child=serializers.FloatField(), required=False)
+    pin = serializers.DictField(
+        required=False,
+        allow_null=True,
+        help_text="`output`: what test runs use in place of running the node.",
+    )
 
 
 class EdgeSerializer(serializers.Serializer):
@@ -93,15 +98,29 @@ class PublishSerializer(serializers.Serializer):
 
 class RevisionSerializer(serializers.ModelSerializer):
     author = serializers.SerializerMethodField()
+    author_name = serializers.SerializerMethodField()
 
     class Meta:
         model = CanvasRevision
-        fields = ["number", "nodes", "edges", "author", "created_by", "created_at"]
+        fields = [
+            "number", "nodes", "edges", "author", "author_name", "created_by", "created_at",
+        ]  # fmt: skip
         read_only_fields = fields
+
+    def get_author_name(self, revision: CanvasRevision) -> str:
+        if revision.session_id:
+            return "An agent"
+        return revision.created_by.display_name if revision.created_by else "A program"
 
     @extend_schema_field(CanvasAuthorSerializer)
     def get_author(self, revision: CanvasRevision) -> dict[str, Any]:
         return author_of(revision)
+
+
+class BriefRevisionSerializer(RevisionSerializer):
+    class Meta(RevisionSerializer.Meta):
+        fields = [name for name in RevisionSerializer.Meta.fields if name not in ("nodes", "edges")]
+        read_only_fields = fields
 
 
 STALE = OpenApiResponse(description="`revision` is not the newest; `current` is the newer canvas.")
@@ -185,5 +204,18 @@ class PublishView(CanvasBaseView):
 class RevisionViewSet(NumberedViewSet):
     """The revisions of one agent's canvas."""
 
-    queryset = CanvasRevision.objects.all()
+    queryset = CanvasRevision.objects.select_related("created_by")
     serializer_class = RevisionSerializer
+
+
+@extend_schema_view(
+    list=extend_schema(
+        operation_id="agents_canvas_history_list",
+        description="List who wrote each revision and when, newest first.",
+    )
+)
+class BriefRevisionViewSet(NumberedViewSet):
+    """The revisions of one agent's canvas, without their graphs."""
+
+    queryset = CanvasRevision.objects.select_related("created_by").defer("nodes", "edges")
+    serializer_class = BriefRevisionSerializer

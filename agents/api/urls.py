@@ -28,6 +28,11 @@ agent_urls = [
         name="agent-canvas-revisions",
     ),
     path(
+        "canvas/history/",
+        canvas.BriefRevisionViewSet.as_view({"get": "list"}),
+        name="agent-canvas-history",
+    ),
+    path(
         "canvas/revisions/<int:number>/",
         canvas.RevisionViewSet.as_view({"get": "retrieve"}),
         name="agent-canvas-revision",

@@ -30,6 +30,8 @@ class Facts:
 
     input: Any = None
     outputs: Mapping[str, Any] = field(default_factory=dict)
+    #: What only a part of a node can name, such as the item of a loop.
+    locals: Mapping[str, Any] = field(default_factory=dict)
 
 
 def node_in(path: str, ids: Collection[str]) -> str | None:
@@ -46,6 +48,9 @@ def look_up(path: str, facts: Facts) -> Any:
     """Return the value at a path, or None."""
     if is_input(path):
         return _walk(facts.input, path.split(".")[1:])
+    name, *rest = path.split(".")
+    if name in facts.locals:
+        return _walk(facts.locals[name], rest)
     node = node_in(path, facts.outputs)
     if node is None:
         return None
@@ -273,9 +278,12 @@ def paths_in(value: Any) -> Iterator[str]:
             yield from paths_in(one)
 
 
-def fill(value: Any, facts: Facts) -> Any:
-    """Return the value with its `{{paths}}` filled in. A text of one path alone becomes its value."""
-    return _Filling(facts).fill(value)
+def fill(value: Any, facts: Facts, *, keep: str = "") -> Any:
+    """Return the value with its `{{paths}}` filled in. A text of one path alone becomes its value.
+
+    Paths that begin with `keep` stay as they are. No filled-in value may contain such a path.
+    """
+    return _Filling(facts, keep).fill(value)
 
 
 def as_text(value: Any) -> str:
@@ -288,28 +296,36 @@ def as_text(value: Any) -> str:
 class _Filling:
     """Fills one value, and counts the characters that it inserts."""
 
-    def __init__(self, facts: Facts) -> None:
+    def __init__(self, facts: Facts, keep: str) -> None:
         self._facts = facts
+        self._keep = keep
         self._left = MOST_FILLED
 
     def fill(self, value: Any) -> Any:
         if isinstance(value, str):
             alone = PLACE.fullmatch(value.strip())
-            if alone:
+            if alone and not self._is_kept(alone[1]):
                 found = look_up(alone[1].strip(), self._facts)
                 self._spend(as_text(found))
                 return found
-            return PLACE.sub(lambda match: self._text(match[1]), value)
+            return PLACE.sub(
+                lambda match: match[0] if self._is_kept(match[1]) else self._text(match[1]), value
+            )
         if isinstance(value, list):
             return [self.fill(one) for one in value]
         if isinstance(value, dict):
             return {name: self.fill(one) for name, one in value.items()}
         return value
 
+    def _is_kept(self, path: str) -> bool:
+        return bool(self._keep) and path.strip().startswith(self._keep)
+
     def _text(self, path: str) -> str:
         return self._spend(as_text(look_up(path.strip(), self._facts)))
 
     def _spend(self, text: str) -> str:
+        if self._keep and self._keep in text:
+            raise Invalid(f"A value that is filled in contains {self._keep!r}, which is reserved.")
         self._left -= len(text)
         if self._left < 0:
             raise Invalid(f"The filled text has more than {MOST_FILLED:,} characters.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import (
@@ -18,13 +18,14 @@ from pydantic import (
 )
 
 from agents.canvas.expressions import is_input, node_in, parse, paths_in
+from agents.canvas.start_form import form_fault
 from core.exceptions import Invalid
 from core.plugins import add, check_callable, check_new, is_subclass, refuse
 from core.validation import STORABLE, Input, is_storable
 
-MOST_NODES = 200
-MOST_EDGES = 500
-MOST_BYTES = 256 * 1024
+MOST_NODES = 1_000
+MOST_EDGES = 3_000
+MOST_BYTES = 1024 * 1024
 FARTHEST = 1_000_000.0
 
 NodeId = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:-]{0,63}$")]
@@ -48,8 +49,19 @@ class Position(Input):
     y: Coordinate = 0.0
 
 
+class Pin(Input):
+    """An output that test runs use in place of running the node."""
+
+    output: Any = None
+
+    @model_validator(mode="after")
+    def _is_storable(self) -> Self:
+        _plain({"output": self.output})
+        return self
+
+
 class Node(Input):
-    """One step. `validate` checks its `config`."""
+    """One step, or a note for people. `validate` checks its `config`."""
 
     id: NodeId
     type: Annotated[str, Field(min_length=1, max_length=40), STORABLE]
@@ -61,6 +73,7 @@ class Node(Input):
         Field(validation_alias=AliasChoices("config", "data")),
     ] = {}
     position: Position = Position()
+    pin: Annotated[Pin | None, Field(exclude_if=lambda pin: pin is None)] = None
 
 
 class Edge(Input):
@@ -103,16 +116,19 @@ class Graph(Input):
 TEMPLATES: dict[str, tuple[str, ...]] = {
     "agent": ("prompt",),
     "tool": ("input",),
+    "code": ("data",),
+    "http": ("url", "headers", "body"),
+    "loop": ("items",),
     "approval": ("message",),
     "sub_agent": ("prompt",),
+    "workflow": ("params",),
     "output": ("value",),
 }
 
 
-def _template_errors(
-    graph: Graph, before: Mapping[str, set[str]]
-) -> Iterator[tuple[Node, str, str]]:
-    """Yield a node, a code and a message per error. `before` has the nodes that precede each node."""
+def _template_errors(graph: Graph, before: _Before) -> Iterator[tuple[Node, str, str]]:
+    """Yield a node, a code and a message per error."""
+    ids = {node.id for node in graph.nodes}
     for node in graph.nodes:
         config = node.config
         if node.type == "condition" and isinstance(config.get("expression"), str):
@@ -123,19 +139,34 @@ def _template_errors(
                     yield node, "wrong_expression", fault.detail
                 continue
         else:
-            names = config if node.type in NODE_TYPES else TEMPLATES.get(node.type, ())
-            paths = list(paths_in([config.get(name) for name in names]))
-        yield from _bad_references(node, paths, graph, before.get(node.id, set()))
+            paths = list(_templates_of(node))
+        paths = [path for path in dict.fromkeys(paths) if not _names_no_node(node, path)]
+        if paths:
+            yield from _bad_references(node, paths, ids, before[node.id])
         yield from _wrong_types(node, config)
 
 
+def _templates_of(node: Node) -> Iterator[str]:
+    """Yield the paths in the templates of a node, except those to the item of a loop."""
+    names = node.config if node.type in NODE_TYPES else TEMPLATES.get(node.type, ())
+    yield from paths_in([node.config.get(name) for name in names])
+    if node.type == "loop" and (body := body_of(node)):
+        for path in paths_in([body.config.get(name) for name in TEMPLATES[body.type]]):
+            if path.partition(".")[0] not in LOOP_PATHS:
+                yield path
+
+
+def _names_no_node(node: Node, path: str) -> bool:
+    """Return whether a path names the input, or a secret that is filled in where a request leaves."""
+    body = body_of(node) if node.type == "loop" else node
+    may_hold_secrets = body is not None and body.type == "http"
+    return is_input(path) or (may_hold_secrets and path.startswith(SECRET))
+
+
 def _bad_references(
-    node: Node, paths: list[str], graph: Graph, before: set[str]
+    node: Node, paths: list[str], ids: Collection[str], before: set[str]
 ) -> Iterator[tuple[Node, str, str]]:
-    ids = {other.id for other in graph.nodes}
-    for path in dict.fromkeys(paths):
-        if is_input(path):
-            continue
+    for path in paths:
         found = node_in(path, ids)
         if found is None:
             message = f"Unknown reference {path[:80]!r}. Use input.NAME or nodes.ID.output."
@@ -147,16 +178,28 @@ def _bad_references(
 def _wrong_types(node: Node, config: Mapping[str, Any]) -> Iterator[tuple[Node, str, str]]:
     """Yield the values that must be a string or an object and are not."""
     texts = {"agent": ("prompt",), "sub_agent": ("agent", "prompt"), "approval": ("message",)}
-    texts |= {"wait": ("event",), "condition": ("expression",)}
+    texts |= {"wait": ("event",), "condition": ("expression",), "code": ("code",)}
+    texts |= {"http": ("url", "method"), "workflow": ("workflow", "agent"), "note": ("text",)}
     for name in texts.get(node.type, ()):
         if config.get(name) is not None and not isinstance(config[name], str):
             yield node, "wrong_config", f"{name} must be a string."
-    given = config.get("input")
-    if node.type == "tool" and given is not None and not isinstance(given, dict):
-        yield node, "wrong_config", "input must be an object."
+    objects = {"tool": "input", "http": "headers"}
+    name = objects.get(node.type, "")
+    if config.get(name) is not None and not isinstance(config[name], dict):
+        yield node, "wrong_config", f"{name} must be an object."
 
 
-TYPES = ("trigger", "agent", "tool", "condition", "approval", "sub_agent", "wait", "output")
+TYPES = (
+    *("trigger", "agent", "tool", "condition", "approval", "sub_agent", "wait", "output"),
+    *("code", "http", "loop", "workflow", "note"),
+)
+#: What a loop can do for each item.
+BODIES = ("agent", "sub_agent", "tool", "code", "http", "workflow")
+#: What only the templates of a loop's body can name.
+LOOP_PATHS = ("item", "index")
+#: How a path to a secret of the vault begins.
+SECRET = "vault:"  # noqa: S105 (the name of a path, not a secret)
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -200,11 +243,31 @@ NEEDED: dict[str, tuple[tuple[str, ...], ...]] = {
     "approval": (("message",),),
     "sub_agent": (("agent",), ("prompt",)),
     "wait": (("seconds", "event"),),
+    "code": (("code",),),
+    "http": (("url",),),
+    "loop": (("items",), ("body",)),
+    "workflow": (("workflow",),),
+}
+#: How the words of a configuration read in a message for people.
+WORDS = {
+    "prompt": "a message",
+    "tool": "a tool",
+    "expression": "a condition",
+    "message": "a question",
+    "agent": "an agent",
+    "seconds": "a time",
+    "event": "an event",
+    "code": "code",
+    "url": "an address",
+    "items": "a list",
+    "body": "something to do for each item",
+    "workflow": "a workflow",
 }
 CHOICES = ("true", "false")
 #: Where an agent node answers: in a separate session, or in the one that the run shares.
 CONVERSATIONS = ("own", "run")
 LONGEST_WAIT = 365 * 86_400
+LONGEST_CODE = 600
 
 Level: TypeAlias = Literal["error", "warning"]
 
@@ -247,11 +310,15 @@ def _nodes(graph: Graph, tools: Collection[str] | None) -> Iterator[Issue]:
         if node.type not in TYPES:
             yield _about(node, "unknown_type", f"{node.type!r} is not a type of node.")
             continue
-        for group in NEEDED.get(node.type, ()):
-            if not any(_is_given(node.config.get(name)) for name in group):
-                needed = " or ".join(group)
-                yield _about(node, "missing_config", f"A {node.type} node needs {needed}.")
+        yield from _missing_config(node)
         yield from _details(node, tools)
+
+
+def _missing_config(node: Node) -> Iterator[Issue]:
+    for group in NEEDED.get(node.type, ()):
+        if not any(_is_given(node.config.get(name)) for name in group):
+            needed = " or ".join(f"{WORDS[name]} ({name})" for name in group)
+            yield _about(node, "missing_config", f"This node needs {needed}.")
 
 
 def _details(node: Node, tools: Collection[str] | None) -> Iterator[Issue]:
@@ -266,6 +333,40 @@ def _details(node: Node, tools: Collection[str] | None) -> Iterator[Issue]:
     seconds = node.config.get("seconds")
     if node.type == "wait" and seconds is not None and not _is_duration(seconds):
         yield _about(node, "wrong_config", "seconds must be a number from 0 to one year.")
+    if node.type == "code" and seconds is not None and not _is_within(seconds, LONGEST_CODE):
+        yield _about(node, "wrong_config", f"seconds must be a number from 1 to {LONGEST_CODE}.")
+    if node.type == "http" and node.config.get("method", "GET") not in METHODS:
+        yield _about(node, "wrong_config", f"method must be one of {', '.join(METHODS)}.")
+    if node.type == "loop":
+        yield from _loop(node, tools)
+    if node.type == "trigger" and (fault := form_fault(node.config.get("schema"))):
+        yield _about(node, "wrong_config", fault)
+
+
+def _loop(node: Node, tools: Collection[str] | None) -> Iterator[Issue]:
+    """Yield what is wrong with the list of a loop, and with what it does for each item."""
+    if node.config.get("on_error") not in (None, "stop", "continue"):
+        yield _about(node, "wrong_config", "on_error must be stop or continue.")
+    if node.config.get("body") is None:
+        return
+    body = body_of(node)
+    if body is None:
+        message = f"body must have a type ({', '.join(BODIES)}) and a config."
+        yield _about(node, "wrong_config", message)
+        return
+    for issue in [*_missing_config(body), *_details(body, tools)]:
+        yield replace(issue, message=f"For each item: {issue.message}")
+
+
+def body_of(node: Node) -> Node | None:
+    """Return what a loop does for each item as a node, or None if it is not valid."""
+    body = node.config.get("body") if node.type == "loop" else None
+    if not isinstance(body, dict) or body.get("type") not in BODIES:
+        return None
+    config = body.get("config", {})
+    if not isinstance(config, dict):
+        return None
+    return Node(id=node.id, type=body["type"], name=node.name, config=config)
 
 
 def _plugin_config(node: Node, model: type[BaseModel]) -> Iterator[Issue]:
@@ -290,6 +391,10 @@ def _is_duration(value: object) -> bool:
     return type(value) in (int, float) and 0 <= value <= LONGEST_WAIT  # type: ignore[operator]
 
 
+def _is_within(value: object, most: float) -> bool:
+    return type(value) in (int, float) and 1 <= value <= most  # type: ignore[operator]
+
+
 def _edges(graph: Graph) -> Iterator[Issue]:
     nodes = {node.id: node for node in graph.nodes}
     for edge in graph.edges:
@@ -303,6 +408,9 @@ def _edges(graph: Graph) -> Iterator[Issue]:
 
 
 def _ends(edge: Edge, source: Node, target: Node) -> Iterator[Issue]:
+    for node in (source, target):
+        if node.type == "note":
+            yield _about(node, "edge_of_note", "A comment cannot be connected.")
     if target.type == "trigger":
         yield _about(target, "edge_into_trigger", "An edge cannot lead into a trigger.")
     if source.type == "output":
@@ -333,6 +441,7 @@ def _shape(graph: Graph) -> Iterator[Issue]:
 def _cycles(graph: Graph) -> Iterator[Issue]:
     """Report the nodes of each cycle, after removing all nodes without incoming edges repeatedly."""
     following, incoming = _following(graph), {node.id: 0 for node in graph.nodes}
+    names = {node.id: node.name or node.id for node in graph.nodes}
     for targets in following.values():
         for target in targets:
             incoming[target] += 1
@@ -346,7 +455,8 @@ def _cycles(graph: Graph) -> Iterator[Issue]:
     left = {name for name, count in incoming.items() if count}
     for node in graph.nodes:
         if node.id in left and node.id in _reached(following, following[node.id]):
-            message = f"This node is part of a cycle: {_cycle_through(node.id, following)}. Remove one of these edges."
+            cycle = " → ".join(names[one] for one in _cycle_through(node.id, following))
+            message = f"This node is part of a cycle: {cycle}. Remove one of these edges."
             yield _about(node, "cycle", message)
 
 
@@ -356,18 +466,26 @@ def _unreachable(graph: Graph) -> Iterator[Issue]:
         return
     seen = _reached(_following(graph), starts)
     for node in graph.nodes:
-        if node.id not in seen:
+        if node.id not in seen and node.type != "note":
             yield _about(node, "unreachable", "No path leads here from the trigger.")
 
 
 def _texts(graph: Graph) -> Iterator[Issue]:
-    following = _following(graph)
-    before: dict[str, set[str]] = defaultdict(set)
-    for node in graph.nodes:
-        for later in _reached(following, following[node.id]):
-            before[later].add(node.id)
-    for node, code, message in _template_errors(graph, before):
+    for node, code, message in _template_errors(graph, _Before(graph)):
         yield _about(node, code, message)
+
+
+class _Before:
+    """Finds the nodes that precede a node, when a template of the node refers to another."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._preceding: dict[str, list[str]] = {node.id: [] for node in graph.nodes}
+        for source, targets in _following(graph).items():
+            for target in targets:
+                self._preceding[target].append(source)
+
+    def __getitem__(self, node: str) -> set[str]:
+        return _reached(self._preceding, self._preceding[node])
 
 
 def _following(graph: Graph) -> dict[str, list[str]]:
@@ -378,8 +496,8 @@ def _following(graph: Graph) -> dict[str, list[str]]:
     return following
 
 
-def _cycle_through(start: str, following: dict[str, list[str]]) -> str:
-    """Return the shortest cycle through a node, as `A → B → A`."""
+def _cycle_through(start: str, following: dict[str, list[str]]) -> list[str]:
+    """Return the shortest cycle through a node, which is its first and its last."""
     came_from: dict[str, str] = {}
     waiting = [start]
     while waiting:
@@ -389,7 +507,7 @@ def _cycle_through(start: str, following: dict[str, list[str]]) -> str:
                 path = [current]
                 while path[-1] != start:
                     path.append(came_from[path[-1]])
-                return " → ".join([*reversed(path), start])
+                return [*reversed(path), start]
             if target not in came_from:
                 came_from[target] = current
                 waiting.append(target)

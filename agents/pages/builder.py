@@ -19,14 +19,12 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from agents import drafts
-from agents.canvas import revisions
-from agents.canvas.graph import validate
-from agents.canvas.layout import HEIGHT, WIDTH, lay_out
 from agents.canvas.revisions import Author
 from agents.drafts import DraftState, discard, open_changes, undo
 from agents.limits import Limits
 from agents.model_catalog import known_models, listed_models
 from agents.models import Agent, DraftChange, Environment
+from agents.pages.canvas import context_of as canvas_context
 from agents.providers.registry import PROVIDERS
 from core.exceptions import Conflict, Fault, Forbidden, Invalid, InvalidFields
 from sessions_app.builder import ask_builder, builder_session, find_editable_agent, preview_session
@@ -45,7 +43,6 @@ from tools_app.policy.storage import (
 )
 from tools_app.publishing import draft_policy, publish
 from tools_app.registry import Category
-from tools_app.workspace_tools import tools_of_workspace
 
 LIMITS = ("max_model_calls", "max_tool_calls", "max_seconds", "max_tokens_total")
 PLAIN = ("name", "description", "system_prompt", "provider", "model", "temperature", "max_tokens")
@@ -182,20 +179,6 @@ def _describe(part: str, value: Any) -> str:
         ]
     text = " ".join(str("" if value is None else value).split())
     return text if len(text) <= LONGEST_VALUE else f"{text[: LONGEST_VALUE - 1]}…"
-
-
-def canvas_of(drafted: DraftState) -> dict[str, Any]:
-    drawn = revisions.read(drafted.agent)
-    names = {node.id: node.name or node.id for node in drawn.graph.nodes}
-    tools = tools_of_workspace(drafted.agent.workspace_id)
-    issues = validate(drawn.graph, tools=tools) if drawn.graph.nodes else []
-    return {
-        "drawn": drawn,
-        "paper": lay_out(drawn.graph),
-        "box_width": WIDTH,
-        "box_height": HEIGHT,
-        "problems": [(names.get(issue.node or "", ""), issue) for issue in issues],
-    }
 
 
 def policy_of(drafted: DraftState) -> dict[str, Any]:
@@ -348,7 +331,7 @@ def _side(request: HttpRequest, agent: Agent, *, form: BuildForm | None = None) 
     if tab == "configure":
         context |= {"form": form or form_of(drafted), "models": model_names(agent.workspace_id)}
     elif tab == "canvas":
-        context |= canvas_of(drafted)
+        context |= canvas_context(principal_of(request), agent)
     elif tab == "policy":
         context |= {"policy": policy_of(drafted)}
     return context

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import include, path
 
-from agents.pages import agents, builder, environments, providers
+from agents.pages import agents, builder, canvas, environments, providers
 
 build_urls = [
     path("", builder.agent_build, name="agent_build"),
@@ -37,6 +37,7 @@ urlpatterns = [
     path("agents/", agents.agents, name="agents"),
     path("agents/new/", agents.agent_new, name="agent_new"),
     path("agents/<uuid:agent_id>/build/", include(build_urls)),
+    path("agents/<uuid:agent_id>/canvas/", canvas.agent_canvas, name="agent_canvas"),
     path("settings/environments/", include(environment_urls)),
     path("settings/providers/", include(provider_urls)),
 ]

@@ -24,6 +24,7 @@ mountIslands(document, {
   "auto-submit": autoSubmit,
   browse: lazy(() => import("./browse/browse.ts")),
   builder: lazy(() => import("./builder/builder.ts")),
+  canvas: lazy(() => import("./canvas/canvas.tsx")),
   "chat-list": lazy(() => import("./chat/chat-list.ts")),
   chat: lazy(() => import("./chat/chat.ts")),
   copy,

@@ -27,6 +27,21 @@ urlpatterns = [
         CanvasRunViewSet.as_view({"get": "list"}),
         name="agent-canvas-runs",
     ),
+    path(
+        "agents/<uuid:agent_id>/canvas/runs/<uuid:run_id>/",
+        CanvasRunViewSet.as_view({"get": "retrieve"}),
+        name="agent-canvas-run-detail",
+    ),
+    path(
+        "agents/<uuid:agent_id>/canvas/runs/<uuid:run_id>/nodes/<str:node>/",
+        CanvasRunViewSet.as_view({"get": "node"}),
+        name="agent-canvas-run-node",
+    ),
+    path(
+        "agents/<uuid:agent_id>/canvas/test/",
+        CanvasRunViewSet.as_view({"post": "test"}),
+        name="agent-canvas-test",
+    ),
     path("workflows/<str:pk>/stream/", WorkflowStream.as_view(), name="workflow-stream"),
     path("workflows/<str:pk>/artifacts/", ArtifactsView.as_view(), name="workflow-artifacts"),
     path(

@@ -21,7 +21,9 @@ from core.exceptions import NotFound
 from core.pagination import whole_page, whole_page_of
 from core.rest import PatternField, StrictJSONParser, TextField, validate_body
 from core.validation import can_be_stored, errors_under
-from orchestrator.canvas.run import CANVAS, states_of
+from orchestrator.canvas.draft_runs import start_test
+from orchestrator.canvas.node_states import costs_of, detail_of, states_of, with_previews
+from orchestrator.canvas.run import CANVAS
 from orchestrator.consumers import node_field
 from orchestrator.engine import approvals, lifecycle
 from orchestrator.engine.definition import definitions
@@ -383,9 +385,32 @@ class CanvasRunInput(serializers.Serializer):
     )
 
 
+class CanvasTestInput(CanvasRunInput):
+    revision = serializers.IntegerField(help_text="The newest revision, as you have seen it.")
+    from_node = TextField(
+        max_length=64,
+        required=False,
+        allow_null=True,
+        default=None,
+        help_text="Run only this node and those after it.",
+    )
+    from_run = serializers.UUIDField(
+        required=False,
+        allow_null=True,
+        default=None,
+        help_text="The run whose outputs the nodes before `from_node` keep.",
+    )
+
+
 class CanvasStartedSerializer(serializers.Serializer):
     workflow_id = serializers.UUIDField()
     revision = serializers.IntegerField()
+
+
+class NodeAttemptSerializer(serializers.Serializer):
+    number = serializers.IntegerField()
+    status = serializers.CharField()
+    error = ErrorSerializer(allow_null=True)
 
 
 class NodeStateSerializer(serializers.Serializer):
@@ -394,6 +419,22 @@ class NodeStateSerializer(serializers.Serializer):
     error = ErrorSerializer(allow_null=True)
     started_at = serializers.DateTimeField()
     finished_at = serializers.DateTimeField(allow_null=True)
+    is_given = serializers.BooleanField(
+        help_text="Whether its output was given, pinned or from an earlier run."
+    )
+    preview = serializers.CharField(help_text="The beginning of its output.", allow_blank=True)
+    cost = serializers.CharField(
+        required=False, allow_null=True, help_text="What its agents cost, in dollars."
+    )
+
+
+class NodeDetailSerializer(NodeStateSerializer):
+    input = serializers.JSONField(allow_null=True)
+    output = serializers.JSONField(allow_null=True)
+    has_output = serializers.BooleanField()
+    attempts = NodeAttemptSerializer(many=True)
+    session_id = serializers.UUIDField(allow_null=True)
+    approval_step = serializers.CharField(allow_blank=True)
 
 
 class CanvasRunSerializer(serializers.ModelSerializer):
@@ -401,18 +442,23 @@ class CanvasRunSerializer(serializers.ModelSerializer):
     revision = serializers.IntegerField(source="params.revision")
     input = serializers.JSONField(source="params.input", allow_null=True)
     error = ErrorSerializer(allow_null=True)
+    is_test = serializers.BooleanField(source="params.test", default=False)
     nodes = serializers.SerializerMethodField()
 
     class Meta:
         model = Workflow
         fields = [
-            "workflow_id", "status", "revision", "input", "error", "nodes",
-            "created_by", "created_at", "finished_at",
+            "workflow_id", "status", "revision", "is_test", "input", "error", "nodes",
+            "created_by", "created_at", "finished_at", "last_seq",
         ]  # fmt: skip
 
     @extend_schema_field(NodeStateSerializer(many=True))
     def get_nodes(self, run: Workflow) -> Any:
-        return NodeStateSerializer(states_of(run.steps.all()), many=True).data
+        costs = self.context.get("costs", {})
+        states = states_of(run, run.steps.all())
+        for state in states:
+            state["cost"] = costs.get(state["node"])
+        return NodeStateSerializer(states, many=True).data
 
 
 class CanvasRunViewSet(ListModelMixin, WorkspaceViewSet):
@@ -421,8 +467,7 @@ class CanvasRunViewSet(ListModelMixin, WorkspaceViewSet):
     parser_classes = [StrictJSONParser]
 
     def get_queryset(self) -> Any:
-        # Results may be large, and are not shown here.
-        steps = Step.objects.order_by("position").defer("result")
+        steps = with_previews(Step.objects.order_by("position"))
         rows = super().get_queryset().filter(agent=self._agent()).defer("result")
         return rows.prefetch_related(Prefetch("steps", steps)).order_by("-created_at")
 
@@ -439,6 +484,41 @@ class CanvasRunViewSet(ListModelMixin, WorkspaceViewSet):
         """List runs of the canvas, newest first, with the state of each node."""
         self._agent()
         return super().list(request, *args, **kwargs)
+
+    @extend_schema(operation_id="agents_canvas_runs_retrieve", responses=CanvasRunSerializer)
+    def retrieve(self, request: Request, agent_id: UUID, run_id: UUID) -> Response:
+        """Return one run, with the state and the cost of each node."""
+        run = self.get_queryset().find(pk=run_id)
+        context = {**self.get_serializer_context(), "costs": costs_of(run)}
+        return Response(CanvasRunSerializer(run, context=context).data)
+
+    @extend_schema(operation_id="agents_canvas_runs_node", responses=NodeDetailSerializer)
+    def node(self, request: Request, agent_id: UUID, run_id: UUID, node: str) -> Response:
+        """Return what one node received and returned in a run."""
+        rows = Workflow.objects.for_workspace(self.principal.workspace_id)
+        run = rows.filter(name=CANVAS, agent=self._agent()).defer("result").find(pk=run_id)
+        return Response(NodeDetailSerializer(detail_of(run, node)).data)
+
+    @extend_schema(
+        operation_id="agents_canvas_test",
+        request=CanvasTestInput,
+        responses={202: CanvasStartedSerializer},
+    )
+    def test(self, request: Request, agent_id: UUID) -> Response:
+        """Run the draft as a test, with the pinned outputs; optionally from one node on."""
+        agent = self._agent()
+        body = validate_body(request, CanvasTestInput)
+        started = start_test(
+            self.principal,
+            agent,
+            input=body["input"],
+            revision=body["revision"],
+            key=body["id"],
+            begin=body["from_node"] or "",
+            before=body["from_run"],
+        )
+        answer = {"workflow_id": started.pk, "revision": started.params["revision"]}
+        return Response(answer, status=202)
 
     @extend_schema(
         operation_id="agents_canvas_run",

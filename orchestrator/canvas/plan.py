@@ -6,17 +6,32 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Any
 from uuid import UUID
 
-from agents.canvas.graph import CONVERSATIONS, Edge, Graph, Issue, Node, errors_in, validate
+from agents.canvas.graph import (
+    CONVERSATIONS,
+    Edge,
+    Graph,
+    Issue,
+    Node,
+    body_of,
+    errors_in,
+    validate,
+)
 from agents.canvas.revisions import get_revision
+from agents.canvas.start_form import input_faults
 from agents.exceptions import CanvasInvalid
 from agents.models import Agent
-from core.exceptions import NotFound
+from core.exceptions import InvalidFields, NotFound
+from orchestrator.engine.definition import definitions
+from orchestrator.tasks.start import CREATE, EXECUTE
 from tools_app.registry import Category, Tool
 from tools_app.workspace_tools import tools_of_workspace
 
 OWN, _ = CONVERSATIONS
+#: The name of the workflow that runs canvases.
+CANVAS = "canvas"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +52,8 @@ def plan_of(graph: Graph) -> Plan:
     for edge in graph.edges:
         into[edge.target].append(edge)
         handles[edge.source].add(edge.handle)
-    left, order, done = list(graph.nodes), [], set[str]()
+    left = [node for node in graph.nodes if node.type != "note"]
+    order, done = [], set[str]()
     while left:
         free = [node for node in left if all(edge.source in done for edge in into[node.id])]
         if not free:
@@ -134,6 +150,17 @@ def graph_of(agent: Agent, revision: int) -> Graph:
     return Graph.model_validate({"nodes": written.nodes, "edges": written.edges})
 
 
+def check_input(graph: Graph, given: Any) -> None:
+    """Raise unless the input of a run has what the start form of its trigger asks for."""
+    schema = next((one.config.get("schema") for one in graph.nodes if one.type == "trigger"), None)
+    if faults := input_faults(schema, given):
+        errors = [
+            {"field": name, "pointer": f"#/input/{name}", "message": message, "code": "wrong_input"}
+            for name, message in faults
+        ]
+        raise InvalidFields(f"The input does not fit the start form. {faults[0][1]}", errors=errors)
+
+
 def check_runnable(agent: Agent, graph: Graph) -> None:
     """Raise, with the node of each error, unless the graph can run now."""
     tools = tools_of_workspace(agent.workspace_id)
@@ -153,7 +180,8 @@ def check_runnable(agent: Agent, graph: Graph) -> None:
 
 def _missing(agent: Agent, graph: Graph, tools: Mapping[str, Tool]) -> list[Issue]:
     """Return complaints about agents that do not exist and tools that a canvas cannot call."""
-    wanted = {str(node.config.get("agent")) for node in graph.nodes if node.type == "sub_agent"}
+    nodes = [(node, body_of(node) or node) for node in graph.nodes]
+    wanted = {ref for _, act in nodes if (ref := _agent_of(act)) is not None}
     rows = Agent.objects.for_workspace(agent.workspace_id).filter(archived_at=None)
     known = {
         word
@@ -162,14 +190,33 @@ def _missing(agent: Agent, graph: Graph, tools: Mapping[str, Tool]) -> list[Issu
         if word in wanted
     }
     found = []
-    for node in graph.nodes:
-        if node.type == "sub_agent" and str(node.config.get("agent")) not in known:
-            message = f"There is no agent {str(node.config.get('agent'))[:80]!r}."
+    for node, act in nodes:
+        ref = _agent_of(act)
+        if ref is not None and ref not in known:
+            message = f"There is no agent {ref[:80]!r}." if ref else "This node needs an agent."
             found.append(Issue(code="unknown_agent", message=message, node=node.id))
-        tool = tools.get(str(node.config.get("tool"))) if node.type == "tool" else None
+        tool = tools.get(str(act.config.get("tool"))) if act.type == "tool" else None
         if tool and (why := why_unfit(tool)):
             found.append(Issue(code="unfit_tool", message=why, node=node.id))
+        name = str(act.config.get("workflow"))
+        if act.type == "workflow" and name != CANVAS and (why := why_unfit_workflow(name)):
+            found.append(Issue(code="unfit_workflow", message=why, node=node.id))
     return found
+
+
+def _agent_of(node: Node) -> str | None:
+    """Return the agent that a node names, or None if it needs none."""
+    is_canvas = node.type == "workflow" and node.config.get("workflow") == CANVAS
+    return str(node.config.get("agent") or "") if node.type == "sub_agent" or is_canvas else None
+
+
+def why_unfit_workflow(name: str) -> str:
+    """Return why a node cannot run this workflow, or an empty string."""
+    if name in (EXECUTE, CREATE):
+        return f"{name} works in a sandbox of its own, which a canvas cannot follow."
+    if name != CANVAS and name not in {made.name for made in definitions()}:
+        return f"There is no workflow {name[:80]!r}."
+    return ""
 
 
 def why_unfit(tool: Tool) -> str:

@@ -6,8 +6,9 @@ as its name.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+import json
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
 from uuid import UUID
@@ -15,24 +16,36 @@ from uuid import UUID
 from pydantic import Field
 
 from agents.canvas.expressions import Facts, as_text, fill, parse
-from agents.canvas.graph import NODE_TYPES, Graph, Node
+from agents.canvas.graph import NODE_TYPES, SECRET, Graph, Node, body_of
 from agents.canvas.revisions import published_revision
-from agents.models import Agent, CanvasRevision
+from agents.definitions import find_agent
+from agents.models import Agent
 from core.db import release_connection
 from core.exceptions import Conflict, Invalid, NotFound
 from core.validation import Input, read_input
-from orchestrator.canvas.plan import Plan, check_runnable, find_canvas_agent, graph_of, plan_of
+from orchestrator.canvas.plan import (
+    CANVAS,
+    Plan,
+    check_input,
+    check_runnable,
+    find_canvas_agent,
+    graph_of,
+    plan_of,
+    why_unfit_workflow,
+)
+from orchestrator.canvas.python_code import CODE_SECONDS, command_of, result_of
 from orchestrator.canvas.tool_node import DELAY, GRACE_SECONDS, RETRIES, Call
 from orchestrator.engine.definition import Event, workflow
 from orchestrator.engine.definition import Workflow as WorkflowClass
 from orchestrator.engine.steps import WAIT_SECONDS, Steps
-from orchestrator.exceptions import NonRetryableError, WorkflowRejected
-from orchestrator.models import Step, Workflow
+from orchestrator.exceptions import NonRetryableError, StepFailed, WorkflowRejected
+from orchestrator.models import Workflow
 
-CANVAS = "canvas"
 #: Separates a node's id from the name of a step within the node; no id contains it.
 PART = "/"
 SKIPPED = f"{PART}skipped"
+#: How many items a loop goes through, and how deep canvases can run each other.
+MOST_ITEMS, DEEPEST = 500, 5
 
 
 class CanvasParams(Input):
@@ -42,24 +55,68 @@ class CanvasParams(Input):
     revision: int | None = Field(default=None, title="Revision")
 
 
+class RunParams(CanvasParams):
+    """The params of a run as they are stored; a door can only give those of `CanvasParams`."""
+
+    #: Whether a person who builds the agent tests its draft. `orchestrator/canvas/draft_runs.py`
+    #: alone starts such runs.
+    test: bool = False
+    #: The nodes that do not run, with the output to use in their place.
+    given: dict[str, Any] = {}
+    #: The only nodes that may run, and the one among them that begins.
+    only: list[str] | None = None
+    begin: str = ""
+    #: The sessions that the given outputs may come from; their taint passes to who reads them.
+    source_sessions: list[str] = []
+
+
+def depth_of(workflow_id: UUID) -> int:
+    """Return how many workflows are above this one, counted up to the limit."""
+    depth, at = 0, Workflow.objects.filter(pk=workflow_id).values_list("parent_id", flat=True)
+    while depth < DEEPEST and (parent := at.first()):
+        depth += 1
+        at = Workflow.objects.filter(pk=parent).values_list("parent_id", flat=True)
+    release_connection()
+    return depth
+
+
+def list_in(text: str) -> Any:
+    """Return the list that a text holds as JSON, or else its lines."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return [line.strip() for line in text.splitlines() if line.strip()]
+
+
 class Walk:
     """One walk through the nodes. A branch that a condition did not choose is skipped."""
 
-    def __init__(self, flow: CanvasRun, step: Steps, agent: Agent, plan: Plan, given: Any) -> None:
+    def __init__(
+        self, flow: CanvasRun, step: Steps, agent: Agent, plan: Plan, params: RunParams
+    ) -> None:
         self._flow, self._step, self._agent, self._plan = flow, step, agent, plan
+        self._params = params
+        self._only = None if params.only is None else frozenset(params.only)
         self._outputs: dict[str, Any] = {}
-        self._facts = Facts(input=given, outputs=self._outputs)
+        self._facts = Facts(input=params.input, outputs=self._outputs)
         self._choices: dict[str, str] = {}
         self._results: dict[str, Any] = {}
         self._handlers: dict[str, Callable[[Node], Any]] = {
             "trigger": self._trigger,
-            "agent": self._ask_agent,
-            "tool": self._call_tool,
             "condition": self._choose,
             "approval": self._ask_person,
-            "sub_agent": self._ask_agent,
             "wait": self._wait,
+            "loop": self._repeat,
             "output": self._answer,
+        }
+        #: What a loop can do for each item too: with the step's name, and the facts to fill in.
+        self._actions: dict[str, Callable[[Node, str, Facts], Any]] = {
+            "agent": self._ask_agent,
+            "sub_agent": self._ask_agent,
+            "tool": self._call_tool,
+            "code": self._run_code,
+            "http": self._send_request,
+            "workflow": self._run_workflow,
         }
 
     @property
@@ -83,7 +140,22 @@ class Walk:
             return
         share = round(100 * before / len(self._plan.order), 1)
         self._flow.report_progress(node.name or node.id, percent=share, step=node.id)
-        self._outputs[node.id] = self._act(node)
+        if node.id in self._params.given:
+            self._outputs[node.id] = self._take_given(node)
+        else:
+            self._outputs[node.id] = self._act(node)
+
+    def _take_given(self, node: Node) -> Any:
+        """Use the given output in place of running the node, and take the branch it stands for."""
+        output = self._step.do(node.id, lambda: self._params.given[node.id])
+        if node.type == "condition":
+            self._choices[node.id] = "true" if output else "false"
+        elif node.type == "approval":
+            is_rejected = isinstance(output, dict) and output.get("approved") is False
+            self._choices[node.id] = "rejected" if is_rejected else "approved"
+        elif node.type == "output":
+            self._results[node.id] = output
+        return output
 
     def _answers(self) -> dict[str, Any]:
         """Return the values of the output nodes; without one, the output of the last node."""
@@ -96,13 +168,19 @@ class Walk:
 
     def _act(self, node: Node) -> Any:
         try:
+            if action := self._actions.get(node.type):
+                return action(node, node.id, self._facts)
             return self._handlers.get(node.type, self._run_plugin_node)(node)
         except (NonRetryableError, Invalid) as fault:
             raise NonRetryableError(f"{node.name or node.id}: {fault.detail}") from fault
 
     def _is_reached(self, node: Node) -> bool:
         """Return whether at least one edge leads here; all predecessors are over by now."""
-        if node.type == "trigger":
+        if node.type == "trigger" or node.id in self._params.given:
+            return True
+        if self._only is not None and node.id not in self._only:
+            return False
+        if node.id == self._params.begin:
             return True
         return bool(self._taken_sources(node))
 
@@ -121,33 +199,93 @@ class Walk:
 
     # ── Nodes ────────────────────────────────────────────────────────────────────────────────
 
-    def _text(self, value: object) -> str:
-        return as_text(fill(value, self._facts))
-
     def _trigger(self, node: Node) -> Any:
         return self._step.do(node.id, lambda: self._facts.input)
 
-    def _ask_agent(self, node: Node) -> Any:
+    def _ask_agent(self, node: Node, key: str, facts: Facts) -> Any:
         """Ask an agent; the text of its answer is the output."""
-        message = self._text(node.config.get("prompt"))
+        message = as_text(fill(node.config.get("prompt"), facts))
         if not message.strip():
             raise NonRetryableError("The prompt is empty, so there is nothing to ask.")
         agent = node.config.get("agent") if node.type == "sub_agent" else None
         answer = self._step.run_session(
-            node.id,
+            key,
             agent=agent or str(self._agent.pk),
             message=message,
-            session_key=self._conversation(node),
+            session_key=self._conversation(node, key),
         )
         return answer["text"]
 
-    def _conversation(self, node: Node) -> str:
-        """Return the key of the node's own conversation, or of the one shared within the run."""
-        return f"{node.id}@{self._flow.generation}" if node.id in self._plan.apart else ""
+    def _conversation(self, node: Node, key: str) -> str:
+        """Return the key of the node's own conversation, or of the one shared within the run.
 
-    def _call_tool(self, node: Node) -> Any:
-        given = fill(node.config.get("input"), self._facts)
-        return self.use_tool(node.id, str(node.config.get("tool")), given or {})
+        Each item of a loop has a conversation of its own.
+        """
+        is_apart = node.id in self._plan.apart or key != node.id
+        return f"{key}@{self._flow.generation}" if is_apart else ""
+
+    def _call_tool(self, node: Node, key: str, facts: Facts) -> Any:
+        given = fill(node.config.get("input"), facts)
+        return self.use_tool(key, str(node.config.get("tool")), given or {})
+
+    def _run_code(self, node: Node, key: str, facts: Facts) -> Any:
+        """Run Python in the sandbox; what its `main` returns is the output."""
+        code = str(node.config.get("code"))
+        seconds = int(node.config.get("seconds") or CODE_SECONDS)
+        command = command_of(code, fill(node.config.get("data"), facts))
+        said = self.use_tool(f"{key}{PART}run", "exec", {"command": command, "seconds": seconds})
+        return self._step.do(key, lambda: result_of(str(said)), retries=0)
+
+    def _send_request(self, node: Node, key: str, facts: Facts) -> Any:
+        """Send a request; the output has its status, headers and body."""
+        names = ("url", "method", "headers", "body")
+        given = {name: node.config[name] for name in names if node.config.get(name) is not None}
+        # Secrets are filled in where the request leaves; nothing from outside can name one.
+        return self.use_tool(key, "http_request", fill(given, facts, keep=SECRET))
+
+    def _run_workflow(self, node: Node, key: str, facts: Facts) -> Any:
+        """Run another workflow and wait for its result."""
+        name = str(node.config.get("workflow"))
+        if why := why_unfit_workflow(name):
+            raise NonRetryableError(why)
+        params = fill(node.config.get("params"), facts)
+        if name == CANVAS:
+            agent = self._canvas_agent(str(node.config.get("agent") or ""))
+            found = self._step.spawn(key, name, {"agent": agent, "input": params})
+            return found["output"] if isinstance(found, dict) else found
+        return self._step.spawn(key, name, params or {})
+
+    def _canvas_agent(self, ref: str) -> str:
+        """Return the id of the agent whose canvas is run. Raise if canvases are nested too deeply."""
+        # What is above a workflow never changes, so a replay finds the same.
+        if depth_of(self._flow.id) >= DEEPEST:
+            raise NonRetryableError(f"Canvases can run each other {DEEPEST} levels deep at most.")
+        return str(find_agent(self.workspace_id, ref).pk)
+
+    def _repeat(self, node: Node) -> list[Any]:
+        """Do the same for each item of a list, one after the other. The output lists the results."""
+        items = fill(node.config.get("items"), self._facts)
+        if isinstance(items, str):
+            items = list_in(items)
+        if not isinstance(items, list):
+            raise NonRetryableError("What the loop goes through is not a list.")
+        if len(items) > MOST_ITEMS:
+            raise NonRetryableError(f"A loop can go through at most {MOST_ITEMS} items.")
+        body = body_of(node)
+        if body is None:
+            raise NonRetryableError("The loop does not say what to do for each item.")
+        action = self._actions[body.type]
+        goes_on = node.config.get("on_error") == "continue"
+        results: list[Any] = []
+        for index, item in enumerate(items):
+            facts = replace(self._facts, locals={"item": item, "index": index})
+            try:
+                results.append(action(body, f"{node.id}{PART}{index}", facts))
+            except (StepFailed, NonRetryableError, Invalid) as fault:
+                if not goes_on:
+                    raise
+                results.append({"error": fault.detail})
+        return self._step.do(node.id, lambda: results)
 
     def use_tool(self, key: str, name: str, given: Mapping[str, Any]) -> Any:
         """Call a tool under the agent's policy, in a step of this name."""
@@ -191,7 +329,7 @@ class Walk:
 
     def _ask_person(self, node: Node) -> Any:
         """Wait for approval. A rejection ends the run unless an edge leaves by `rejected`."""
-        message = self._text(node.config.get("message"))
+        message = as_text(fill(node.config.get("message"), self._facts))
         try:
             answer = self._step.wait_for_approval(
                 node.id, title=node.name or message[:200], message=message
@@ -281,14 +419,15 @@ class CanvasRun(WorkflowClass):
             raise Invalid(f"Only the published revision ({revision.number}) can be started.")
         graph = Graph.model_validate({"nodes": revision.nodes, "edges": revision.edges})
         check_runnable(agent, graph)
+        check_input(graph, params.get("input"))
         return {**params, "revision": revision.number}
 
     def run(self, event: Event, step: Steps) -> Any:
-        params = CanvasParams.model_validate(event.payload)
+        params = RunParams.model_validate(event.payload)
         agent = find_canvas_agent(event.workspace_id, params.agent)
         plan = plan_of(graph_of(agent, params.revision or 0))
         release_connection()
-        return self.walk(self, step, agent, plan, params.input).run()
+        return self.walk(self, step, agent, plan, params).run()
 
 
 @workflow(name=CANVAS, version=1)
@@ -296,57 +435,3 @@ class CanvasRunInTurn(CanvasRun):
     """Version 1, for runs that began before branches waited at the same time."""
 
     walk = WalkInTurn
-
-
-def node_of(workflow_name: str, step: object) -> str | None:
-    """Return the node that a step of this workflow belongs to, or None if it is no canvas."""
-    if workflow_name != CANVAS or not isinstance(step, str) or not step:
-        return None
-    return step.partition(PART)[0]
-
-
-def states_of(steps: Iterable[Step]) -> list[dict[str, Any]]:
-    """Return each node that the run has reached, in that order, with the state of its last step."""
-    found: dict[str, dict[str, Any]] = {}
-    for step in steps:
-        node = step.name.partition(PART)[0]
-        began = found.get(node, {}).get("started_at", step.started_at)
-        found[node] = {
-            "node": node,
-            "status": _status(step),
-            "error": step.error if step.status == Step.Status.ERRORED else None,
-            "started_at": began,
-            "finished_at": step.finished_at if step.name in (node, f"{node}{SKIPPED}") else None,
-        }
-    return list(found.values())
-
-
-def _status(step: Step) -> str:
-    """Return a node's status: it is complete with its own step, and running before that."""
-    if step.name.endswith(SKIPPED):
-        return "skipped"
-    if step.status == Step.Status.ERRORED:
-        return "errored"
-    if step.status == Step.Status.WAITING:
-        is_approval = step.kind == Step.Kind.WAIT_FOR_APPROVAL
-        return str(Workflow.Status.WAITING_APPROVAL if is_approval else Workflow.Status.WAITING)
-    is_own = PART not in step.name
-    return "complete" if is_own and step.status == Step.Status.COMPLETE else "running"
-
-
-def names_of(workflow: Workflow) -> dict[str, str]:
-    """Return the names of the nodes of a canvas's run."""
-    if workflow.name != CANVAS:
-        return {}
-    number, agent = workflow.params.get("revision"), workflow.params.get("agent")
-    rows = CanvasRevision.objects.for_workspace(workflow.workspace_id)
-    found = rows.filter(agent_id=agent, number=number).first()
-    return {one["id"]: one.get("name") or one["id"] for one in found.nodes} if found else {}
-
-
-def title_of(step: Step, names: dict[str, str]) -> str:
-    """Return the node's name, and which part of the node this step is."""
-    node, _, part = step.name.partition(PART)
-    if node not in names:
-        return str(step)
-    return f"{names[node]} · {part}" if part else names[node]

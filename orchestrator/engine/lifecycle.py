@@ -18,6 +18,7 @@ from core.db import release_connection
 from core.exceptions import Conflict, Invalid, NotFound
 from core.ids import uuid7
 from orchestrator.engine import approvals, store
+from orchestrator.engine.definition import Workflow as Definition
 from orchestrator.engine.definition import check_event_type, latest_version, validate_params
 from orchestrator.engine.publisher import notify_viewers, workflow_group
 from orchestrator.engine.store import NewWorkflow, row, rows, to_json
@@ -60,6 +61,36 @@ def start_workflow(
     A caller that prepares something for the workflow chooses its `id`.
     """
     made = latest_version(name)
+    return start_prepared(
+        workspace_id,
+        made,
+        validate_params(made, {} if params is None else params, workspace_id),
+        key=key,
+        created_by_id=created_by_id,
+        agent_id=agent_id,
+        priority=priority,
+        concurrency_key=concurrency_key,
+        concurrency_limit=concurrency_limit,
+        key_id=key_id,
+        id=id,
+    )
+
+
+def start_prepared(
+    workspace_id: UUID,
+    made: type[Definition],
+    params: dict[str, Any],
+    *,
+    key: str | None = None,
+    created_by_id: UUID | None = None,
+    agent_id: UUID | None = None,
+    priority: int = 0,
+    concurrency_key: str = "",
+    concurrency_limit: int | None = None,
+    key_id: UUID | None = None,
+    id: UUID | None = None,
+) -> tuple[Workflow, bool]:
+    """Start a workflow with params that were admitted already, as `start_workflow` does."""
     id = id or uuid7()
     if key is not None and (not KEY.fullmatch(key) or key in RESERVED_KEYS):
         raise Invalid("An id has at most 200 characters: letters, digits and _.:@- only.")
@@ -67,8 +98,7 @@ def start_workflow(
         raise Invalid("priority is a number from -100 to 100.")
     if made.concurrency and not concurrency_key:
         concurrency_key, concurrency_limit = f"name:{made.name}", made.concurrency
-    checked = validate_params(made, {} if params is None else params, workspace_id)
-    if len(store.to_json(checked) or "") > MAX_PARAMS:
+    if len(store.to_json(params) or "") > MAX_PARAMS:
         raise Invalid("The params may have at most 1 MiB.")
     new = NewWorkflow(
         id=id,
@@ -76,7 +106,7 @@ def start_workflow(
         key=key or str(id),
         name=made.name,
         version=made.version,
-        params=checked,
+        params=params,
         created_by_id=created_by_id,
         priority=priority,
         concurrency_key=concurrency_key,

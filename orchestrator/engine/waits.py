@@ -147,7 +147,9 @@ def _send(
 def _source_sessions(claim: WorkflowClaim, before: list[Body]) -> list[str]:
     """Return the sessions whose text the message may contain: their taint passes to its reader."""
     tools = ToolExecution.objects.filter(workflow_id=claim.id).values_list("session_id", flat=True)
-    return sorted({*(detail["session_id"] for detail in before), *map(str, tools.distinct())})
+    asked = {detail["session_id"] for detail in before}
+    # A test of a canvas may work with the outputs of an earlier run.
+    return sorted({*asked, *map(str, tools.distinct()), *claim.params.get("source_sessions", [])})
 
 
 def ask_child(

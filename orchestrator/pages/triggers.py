@@ -132,6 +132,7 @@ def trigger_new(request: HttpRequest) -> HttpResponse:
     principal = principal_of(request)
     workspace_id = authorise(principal, "build")
     form = TriggerForm(workspace_id, request.POST if request.method == "POST" else None)
+    form.initial["starts"] = f"{AGENT}{request.GET.get('agent', '')}"
     if request.method == "POST" and form.is_valid():
         try:
             made = triggers.create_trigger(

@@ -14,7 +14,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
 from core.exceptions import Conflict, NotFound
-from orchestrator.canvas.run import names_of, title_of
+from orchestrator.canvas.node_states import names_of, title_of
 from orchestrator.engine import approvals, lifecycle
 from orchestrator.engine.lifecycle import find_workflow
 from orchestrator.models import Step, StepAttempt, Workflow, WorkflowEvent, attempts_of

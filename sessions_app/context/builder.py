@@ -131,7 +131,9 @@ def offered_tools(policy: EffectivePolicy, *, builds: bool) -> dict[str, Tool]:
     what a provider has cached.
     """
     offered = [
-        tool for tool in policy.offered().values() if builds or tool.category != Category.BUILDER
+        tool
+        for tool in policy.offered().values()
+        if (builds or tool.category != Category.BUILDER) and not tool.for_canvas
     ]
     offered.sort(key=lambda tool: (ORDER_OF_OWNERS[tool.ownership], tool.name))
     return {tool.name: tool for tool in offered}

@@ -282,7 +282,8 @@ def parallel_batches(
 
 def _refusal(turn: Turn, execution: ToolExecution) -> CallResult | None:
     """Return the result of a call that must not run, or None if it may."""
-    if execution.name not in turn.policy.tools:
+    tool = turn.policy.tools.get(execution.name)
+    if tool is None or tool.for_canvas:
         return CallResult(
             execution, State.ERROR, error=f"There is no tool named {execution.name!r}."
         )

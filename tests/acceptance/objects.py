@@ -39,6 +39,21 @@ def canvas_revision(workspace: Workspace) -> Arguments:
     return {"agent_id": made.agent_id, "number": made.number}
 
 
+def canvas_run(workspace: Workspace) -> Arguments:
+    revision = CanvasRevision.objects.get(pk=make(CanvasRevision, workspace).pk)
+    params = {"agent": str(revision.agent_id), "revision": revision.number, "input": None}
+    run = Workflow.objects.create(
+        workspace=workspace, key=f"run-{revision.pk}", name="canvas", params=params,
+        agent_id=revision.agent_id,
+    )  # fmt: skip
+    Step.objects.create(workflow=run, position=0, name="start", status="complete", result="1")
+    return {"agent_id": revision.agent_id, "run_id": run.pk}
+
+
+def canvas_node(workspace: Workspace) -> Arguments:
+    return {**canvas_run(workspace), "node": "start"}
+
+
 def draft_change(workspace: Workspace) -> Arguments:
     made = DraftChange.objects.get(pk=make(DraftChange, workspace).pk)
     return {"agent_id": made.agent_id, "change_id": made.pk}

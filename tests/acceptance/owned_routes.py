@@ -9,7 +9,9 @@ from __future__ import annotations
 from tests.acceptance.objects import (
     Make,
     artifact,
+    canvas_node,
     canvas_revision,
+    canvas_run,
     draft_change,
     file,
     ids,
@@ -107,6 +109,10 @@ OWNED: dict[str, Make] = {
         for path in ("", "pause/", "resume/", "rotate/", "remove/")
     },
     "/api/v1/agents/<agent_id>/canvas/run/": AN_AGENT,
+    "/api/v1/agents/<agent_id>/canvas/test/": AN_AGENT,
+    "/api/v1/agents/<agent_id>/canvas/runs/<run_id>/": canvas_run,
+    "/api/v1/agents/<agent_id>/canvas/runs/<run_id>/nodes/<node>/": canvas_node,
+    "/agents/<agent_id>/canvas/": AN_AGENT,
     "/api/v1/agents/<agent_id>/canvas/runs/": AN_AGENT,
     "/api/v1/sessions/<session_id>/policy/explain/": A_SESSION,
     "/api/v1/agents/<agent_id>/tools/": AN_AGENT,
@@ -163,6 +169,7 @@ OWNED: dict[str, Make] = {
     "/api/v1/agents/<agent_id>/versions/<number>/": version,
     "/api/v1/agents/<agent_id>/canvas/": AN_AGENT,
     "/api/v1/agents/<agent_id>/canvas/publish/": AN_AGENT,
+    "/api/v1/agents/<agent_id>/canvas/history/": AN_AGENT,
     "/api/v1/agents/<agent_id>/canvas/revisions/": AN_AGENT,
     "/api/v1/agents/<agent_id>/canvas/revisions/<number>/": canvas_revision,
     **{f"/api/v1/agents/<agent_id>/draft/{path}": AN_AGENT for path in DRAFT_PATHS},

@@ -1,6 +1,6 @@
 /** Entry of the builder page: shows changes to the draft as they happen. */
 import { requireElement, say } from "../lib/dom.ts";
-import type { Island } from "../lib/islands.ts";
+import { type Island, lazy, mountIslands } from "../lib/islands.ts";
 import { fetchPart } from "../lib/pages.ts";
 import { restWith } from "../lib/rest.ts";
 import { connect } from "../lib/socket.ts";
@@ -31,7 +31,6 @@ const builder: Island = (root) => {
   let requests = 0;
   let unsaved: Unsaved = new Map();
   let timer: number | undefined;
-
   const link = connect({
     path: () => `${root.dataset["socket"]}?after=${revision}`,
     onMessage: (text) => onFrame(JSON.parse(text) as Frame),
@@ -85,7 +84,9 @@ const builder: Island = (root) => {
     }
     history.replaceState(null, "", `?tab=${next}`);
     keepUnsaved();
+    closeCanvas(root);
     swap(page, { keepForm: false });
+    mountIslands(root, { canvas: lazy(() => import("../canvas/canvas.tsx")) });
     restoreUnsaved();
     // A new tab starts at its top. On a phone the document scrolls, elsewhere the tab's own box.
     window.scrollTo({ top: 0 });
@@ -122,9 +123,15 @@ const builder: Island = (root) => {
     listening.abort();
     window.clearTimeout(timer);
     stopWatching();
+    closeCanvas(root);
     link.close();
   };
 };
+
+/** Unmount the canvas of this tab, whether it came with the page or was swapped in. */
+function closeCanvas(root: HTMLElement): void {
+  root.querySelector("[data-island=canvas]")?.dispatchEvent(new Event("island-close"));
+}
 
 export default builder;
 
@@ -152,6 +159,8 @@ export function swap(parts: Parts, { keepForm }: { keepForm: boolean }): void {
     if (!newer) continue;
     const form = one.querySelector<HTMLFormElement>("[data-build-form]");
     const next = newer.querySelector<HTMLFormElement>("[data-build-form]");
+    // The editor of the canvas follows its own socket.
+    if (keepForm && one.querySelector("[data-island=canvas]")) continue;
     if (keepForm && form && next) mergeForm(form, next);
     else {
       one.replaceChildren(...[...newer.childNodes].map((node) => document.adoptNode(node)));

@@ -4,17 +4,21 @@
 export class Refused extends Error {
   readonly status: number;
   readonly code: string;
+  /** The whole response, such as the newer version that a stale save lost to. */
+  readonly body: Json;
 
-  constructor(message: string, status: number, code = "") {
+  constructor(message: string, status: number, code = "", body: Json = {}) {
     super(message);
     this.status = status;
     this.code = code;
+    this.body = body;
   }
 }
 
 export interface Rest {
   get<T>(path: string): Promise<T>;
   post<T>(path: string, body: Json, key?: string): Promise<T>;
+  put<T>(path: string, body: Json): Promise<T>;
   patch<T>(path: string, body: Json): Promise<T>;
   put<T>(path: string, body: Json): Promise<T>;
   remove(path: string): Promise<void>;
@@ -47,6 +51,7 @@ export function restWith(token: string): Rest {
   return {
     get: (path) => call("GET", path),
     post: (path, body, key) => call("POST", path, body, key),
+    put: (path, body) => call("PUT", path, body),
     patch: (path, body) => call("PATCH", path, body),
     put: (path, body) => call("PUT", path, body),
     remove: (path) => call("DELETE", path),
@@ -64,9 +69,10 @@ export async function reached<T>(response: Promise<T>): Promise<T> {
 
 /** Turn an error response into an error with a message for people. */
 export function refusalOf(status: number, said: string): Refused {
-  const { detail, title, code } = problemIn(said);
+  const body = problemIn(said);
+  const { detail, title, code } = body;
   const words = PAGE_MESSAGES[status === 401 ? "unauthenticated" : (code ?? "")];
-  return new Refused(words ?? (detail || title || `Something went wrong (error ${status}). Try again in a moment.`), status, code);
+  return new Refused(words ?? (detail || title || `Something went wrong (error ${status}). Try again in a moment.`), status, code, body);
 }
 
 /** Messages that differ from those for API clients. */
@@ -75,9 +81,9 @@ const PAGE_MESSAGES: Record<string, string> = {
   csrf_failed: "This page is out of date. Reload it and try again.",
 };
 
-function problemIn(said: string): { detail?: string; title?: string; code?: string } {
+function problemIn(said: string): Json & { detail?: string; title?: string; code?: string } {
   try {
-    return (JSON.parse(said) ?? {}) as { detail?: string; title?: string; code?: string };
+    return (JSON.parse(said) ?? {}) as Json & { detail?: string; title?: string; code?: string };
   } catch {
     return {};
   }

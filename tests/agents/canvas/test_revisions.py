@@ -117,8 +117,8 @@ def test_only_a_canvas_that_can_run_is_published(agent):
         {"nodes": [{"id": "a", "type": "x", "colour": "red"}]},
         {"nodes": [{"id": "a", "type": "x", "config": {"k": "\x00"}}]},
         {"nodes": [{"id": "a", "type": "x", "config": {"k": float("nan")}}]},
-        {"nodes": [{"id": f"n{n}", "type": "x"} for n in range(201)]},
-        {"nodes": [{"id": "a", "type": "agent", "config": {"prompt": "x" * 300_000}}]},
+        {"nodes": [{"id": f"n{n}", "type": "x"} for n in range(1_001)]},
+        {"nodes": [{"id": "a", "type": "agent", "config": {"prompt": "x" * 1_100_000}}]},
         {"nodes": "all"},
     ],
 )
