@@ -49,12 +49,13 @@ def test_whoever_borrows_first_opens_one_connection():
     configured = dict(connection.settings_dict)
     configured["OPTIONS"] = {**configured["OPTIONS"], "pool": pool_options()}
     wrapper = DatabaseWrapper(configured, alias="first of a test")
+    pool = wrapper.pool
+    assert pool
+    pool.open()
     try:
-        wrapper.ensure_connection()
-        assert wrapper.pool
-        assert wrapper.pool.get_stats()["pool_size"] == 1
+        with pool.connection():
+            assert pool.get_stats()["pool_size"] == 1
     finally:
-        wrapper.close()
         wrapper.close_pool()
 
 
