@@ -37,7 +37,7 @@ from tenants.models import Price
 
 
 class ModelServerSerializer(serializers.Serializer):
-    label = serializers.CharField()
+    label = serializers.CharField()  # type: ignore[assignment]
     base_url = serializers.CharField()
 
 
