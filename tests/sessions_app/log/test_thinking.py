@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import orjson
 import pytest
+from django.test import AsyncClient
 
 from sessions_app.log.transfer import export, import_session
 from sessions_app.log.writer import NewEvent, append_events
@@ -28,16 +29,12 @@ def talk(session):
     return session
 
 
-def test_an_export_has_thinking_only_if_it_is_asked_for(talk, api):
-    address = f"/api/v1/sessions/{talk.pk}/export/"
-    plain = b"".join(api.get(address).streaming_content)
-    whole = b"".join(api.get(f"{address}?thinking=true").streaming_content)
+def test_an_export_has_thinking_only_if_it_is_asked_for(talk):
+    plain, whole = (b"".join(export(talk, thinking=thinking)) for thinking in (False, True))
 
     assert b"secret thought" not in plain
     assert b"Because." in plain
     assert b"secret thought" in whole
-    assert b"secret thought" not in b"".join(export(talk))
-    assert b"secret thought" in b"".join(export(talk, thinking=True))
 
 
 def test_an_export_with_and_without_thinking_can_be_imported(talk, agent):
@@ -66,3 +63,16 @@ def test_the_chat_folds_thinking_before_its_answer(talk, browser_client):
 
     assert page.index("<summary><span>Thoughts</span>") < page.index("A secret thought")
     assert page.index("A secret thought") < page.index("Because.")
+
+
+async def test_the_export_over_rest_has_thinking_only_if_it_is_asked_for(async_db, talk, secret):
+    client = AsyncClient(headers={"x-api-key": secret})
+    address = f"/api/v1/sessions/{talk.pk}/export/"
+    plain, whole = [
+        b"".join([part async for part in (await client.get(where)).streaming_content])
+        for where in (address, f"{address}?thinking=true")
+    ]
+
+    assert b"Because." in plain
+    assert b"secret thought" not in plain
+    assert b"secret thought" in whole
