@@ -90,7 +90,7 @@ def _deliver(turn: Turn) -> None:
 def _run_turn(turn: Turn) -> Claim | None:
     """Turn every expected end into a stop reason that says which it was."""
     try:
-        return _take_turn(turn)
+        return _work(turn)
     except LimitReached as fault:
         ledger.cancel_open_calls(turn, f"Not run: {fault.detail}")
         ended = _end(
@@ -108,12 +108,18 @@ def _run_turn(turn: Turn) -> Claim | None:
     return ended.next
 
 
+def _work(turn: Turn) -> Claim | None:
+    match turn.purpose:
+        case Run.Purpose.COMPACT:
+            return _compact(turn)
+        case Run.Purpose.CONSOLIDATE:
+            result = consolidate_on_request(turn)
+            return _end(turn, stop_reason="consolidated", result=result).next
+        case _:
+            return _take_turn(turn)
+
+
 def _take_turn(turn: Turn) -> Claim | None:
-    if turn.purpose == Run.Purpose.COMPACT:
-        return _compact(turn)
-    if turn.purpose == Run.Purpose.CONSOLIDATE:
-        result = consolidate_on_request(turn)
-        return _end(turn, stop_reason="consolidated", result=result).next
     turn.shape = shape_of(turn.version.response_schema)
     left = None
     if turn.recovering:
