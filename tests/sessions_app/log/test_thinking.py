@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import orjson
 import pytest
 from django.test import AsyncClient
 
-from sessions_app.log.transfer import export, import_session
+from sessions_app.log.transfer import export, export_markdown, import_session
 from sessions_app.log.writer import NewEvent, append_events
 from sessions_app.models import SessionEvent
-from sessions_app.pages.chats import as_markdown
 from sessions_app.sessions import share_session
 
 TYPE = SessionEvent.Type
@@ -50,7 +51,7 @@ def test_shared_chats_documents_and_messages_have_no_thinking(talk, client, api)
     talk.refresh_from_db()
 
     assert "secret" not in client.get(f"/shared/{talk.share_token}/").text
-    assert "secret" not in "".join(as_markdown(talk))
+    assert "secret" not in "".join(export_markdown(talk))
     listed = api.get(f"/api/v1/sessions/{talk.pk}/messages/").json()["results"]
     assert [one["text"] for one in listed] == ["Why?", "Because."]
     events = api.get(f"/api/v1/sessions/{talk.pk}/events/").content
@@ -66,7 +67,7 @@ def test_the_chat_folds_thinking_before_its_answer(talk, browser_client):
 
 
 async def test_the_export_over_rest_has_thinking_only_if_it_is_asked_for(async_db, talk, secret):
-    client = AsyncClient(headers={"x-api-key": secret})
+    client: Any = AsyncClient(headers={"x-api-key": secret})
     address = f"/api/v1/sessions/{talk.pk}/export/"
     plain, whole = [
         b"".join([part async for part in (await client.get(where)).streaming_content])
