@@ -6,12 +6,14 @@ from collections.abc import Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
+import orjson
 from django.db import transaction
 from django.db.models import Q
 from django.db.models.functions import Now
+from jsonschema import Draft202012Validator, exceptions  # type: ignore[import-untyped]
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 
 from agents.environments import find_environment, recent_environment
@@ -22,7 +24,15 @@ from agents.providers.keys import Status, statuses
 from agents.providers.registry import PROVIDERS
 from core.db import lock_row
 from core.exceptions import Conflict, NotFound
-from core.validation import STORABLE, Input, is_storable, merge_fields, read_input, wrong_field
+from core.validation import (
+    FITTING,
+    STORABLE,
+    Input,
+    is_storable,
+    merge_fields,
+    read_input,
+    wrong_field,
+)
 from tenants.models import User
 
 LONGEST_PROMPT_BYTES = 100_000
@@ -55,7 +65,29 @@ ProviderName = Annotated[str, AfterValidator(_known_provider)]
 ModelName = Annotated[str, StringConstraints(strip_whitespace=True, max_length=120), STORABLE]
 Prompt = Annotated[str, STORABLE, AfterValidator(_fits)]
 Temperature = Annotated[float, Field(ge=0, le=2, strict=True)]
+#: How much a model thinks. Empty leaves it to the model.
+EffortName = Literal["", "off", "low", "medium", "high"]
 MaxTokens = Annotated[int, Field(ge=1, le=10_000_000, strict=True)]
+
+
+LARGEST_SCHEMA = 50_000
+
+
+def _is_schema(schema: dict[str, Any]) -> dict[str, Any]:
+    """Validate a schema of answers. What evaluating it costs is bounded where it is used."""
+    if len(orjson.dumps(schema)) > LARGEST_SCHEMA:
+        raise ValueError(f"The schema has more than {LARGEST_SCHEMA:,} bytes.")
+    if schema.get("type") != "object":
+        raise ValueError('The schema must describe an object: {"type": "object", …}.')
+    try:
+        # Without formats: checking whether a pattern compiles would compile it.
+        Draft202012Validator.check_schema(schema, format_checker=None)
+    except exceptions.SchemaError as error:
+        raise ValueError(f"This is not a JSON Schema: {error.message[:300]}") from None
+    return schema
+
+
+ResponseSchema = Annotated[dict[str, Any], FITTING, AfterValidator(_is_schema)]
 
 
 #: Callers inside the product may pass the id itself.
@@ -103,6 +135,8 @@ class AgentInput(Input):
     ] = []
     temperature: Temperature | None = None
     max_tokens: MaxTokens | None = None
+    effort: EffortName = ""
+    response_schema: ResponseSchema | None = None
     #: The id or the exact name of an environment. None means the workspace's default.
     environment: Reference | None = None
     limits: Limits = Limits()

@@ -8,12 +8,12 @@ Prices are US dollars per million tokens, from genai-prices and the overrides be
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
 
 from django.db import transaction
@@ -30,6 +30,7 @@ from tenants.models import Price, User
 if TYPE_CHECKING:
     from genai_prices.types import ModelInfo as PricedModel
 
+Found = TypeVar("Found")
 DEFAULT_WINDOW = 128_000
 #: For how many models of a provider a workspace can set facts.
 MOST_FACTS = 200
@@ -66,9 +67,17 @@ class ModelInfo:
     max_output: int = DEFAULT_MAX_OUTPUT
     input_price: Decimal | None = None
     output_price: Decimal | None = None
-    #: Whether it can call tools, and read images; None when unknown.
+    #: Whether it can call tools, and read images, PDFs and sound; None when unknown.
     tools: bool | None = None
     images: bool | None = None
+    files: bool | None = None
+    audio: bool | None = None
+
+    def takes(self, media_type: str) -> bool:
+        """Return whether the model can read a part. One that is not known to can not."""
+        if media_type.startswith("image/"):
+            return bool(self.images)
+        return bool(self.audio if media_type.startswith("audio/") else self.files)
 
 
 def _free(provider: str, name: str, window: int, max_output: int) -> ModelInfo:
@@ -106,6 +115,22 @@ MAX_OUTPUTS = {
     "claude-3-opus": 4_096,
     "claude-opus-4-0": 32_000,
     "claude-opus-4-1": 32_000,
+}
+
+
+#: What the vendors' own models read beside text, by provider and prefix of the name.
+SENSES: dict[str, dict[str, tuple[str, ...]]] = {
+    "gemini": {"gemini-": ("images", "files", "audio")},
+    "anthropic": {"claude-": ("images", "files"), "claude-2": (), "claude-3-haiku": ("images",)},
+    "openai": {
+        "gpt-4o": ("images", "files"),
+        "gpt-4.1": ("images", "files"),
+        "gpt-5": ("images", "files"),
+        "gpt-6": ("images", "files"),
+        "o3": ("images", "files"),
+        "o4": ("images", "files"),
+        "o3-mini": (),
+    },
 }
 
 
@@ -233,6 +258,7 @@ def _describe(
         max_output=_longest_match(MAX_OUTPUTS, bare) or DEFAULT_MAX_OUTPUT,
         input_price=_base(prices.input_mtok) if prices else None,
         output_price=_base(prices.output_mtok) if prices else None,
+        **dict.fromkeys(_longest_match(SENSES.get(provider, {}), bare) or (), True),
     )
 
 
@@ -242,7 +268,7 @@ def _base(price: object) -> Decimal | None:
     return price if isinstance(price, Decimal) else None
 
 
-def _longest_match(table: dict[str, int], name: str) -> int | None:
+def _longest_match(table: Mapping[str, Found], name: str) -> Found | None:
     found = max((prefix for prefix in table if name.startswith(prefix)), key=len, default=None)
     return table[found] if found else None
 

@@ -22,6 +22,7 @@ from tenants.models import User, Workspace
 from tenants.quotas import check_workspaces
 from tenants.workspaces import delete_workspace, insert_workspace
 from tools_app.files import sessions_dir, shared_dir
+from tools_app.parts import parts_dir
 from tools_app.sandbox.slots import slots_dir
 from tools_app.skills import add_example_skill
 from tools_app.storage import ledger_dir
@@ -48,7 +49,7 @@ def create_workspace(*, name: str, owner: User | None) -> Workspace:
 @transaction.atomic
 def erase_workspace(workspace: Workspace) -> None:
     """Delete a workspace with its rows, logs and files. This cannot be undone."""
-    of_workspace = (sessions_dir, shared_dir, slots_dir, ledger_dir)
+    of_workspace = (sessions_dir, shared_dir, parts_dir, slots_dir, ledger_dir)
     folders = [folder(workspace.pk) for folder in of_workspace]
     delete_workspace(workspace)
     transaction.on_commit(partial(_remove, folders))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from contextlib import nullcontext
 from hashlib import sha256
 from typing import Any, assert_never
@@ -23,6 +24,7 @@ from sessions_app.log.payloads import Payload, UserMessage, parse
 from sessions_app.log.sql import lock_lane, row
 from sessions_app.log.writer import NewEvent, encode
 from sessions_app.models import Run, Session, SessionEvent
+from sessions_app.resources.parts import take_attachment, take_output
 from sessions_app.sessions import authorise_session, find_session
 from tenants.access import Principal, authorise
 from tenants.billing.spending import check_purses
@@ -75,7 +77,8 @@ def accept_event(
     _check_overrides(principal, parsed)
     check_disks()
     _check_credit(session, principal.user_id, principal.key_id)
-    event = _message_event(principal, parsed, dedupe_key)
+    attachments = [take_attachment(session, one) for one in parsed.attachments]
+    event = _message_event(principal, parsed, dedupe_key, attachments)
     return _send(session, event, principal.user_id, on_busy, priority)
 
 
@@ -143,10 +146,16 @@ def _check_overrides(principal: Principal, message: Payload) -> None:
         authorise(principal, "build")
 
 
-def _message_event(principal: Principal, message: Payload, dedupe_key: str | None) -> NewEvent:
+def _message_event(
+    principal: Principal,
+    message: Payload,
+    dedupe_key: str | None,
+    attachments: Sequence[dict[str, Any]] = (),
+) -> NewEvent:
+    payload = message.model_dump(mode="json", exclude_none=True, exclude={"attachments"})
     return NewEvent(
         type=EventType.USER_MESSAGE,
-        payload=message.model_dump(mode="json", exclude_none=True),
+        payload={**payload, "attachments": [*attachments]},
         dedupe_key=dedupe_key,
         key_id=principal.key_id,
     )
@@ -203,6 +212,7 @@ def _accept(
         case payloads.MessageWithdrawn(seq=seq):
             return queued_messages.withdraw_message(session, seq, author_id, key)
         case payloads.CustomToolResult():
+            parsed.output = take_output(session, parsed.output)
             return tool_calls.accept_custom_result(session, parsed, author_id, key)
         case UserMessage():
             raise AssertionError("messages are sent by _send")

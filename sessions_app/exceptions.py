@@ -81,6 +81,12 @@ class LimitReached(Fault):
         self.stop_reason = stop_reason
 
 
+class AnswerMisshapen(Fault):
+    """The answer does not fit the response schema."""
+
+    code = "answer_misshapen"
+
+
 class CompactionFailed(Fault):
     """The context could not be compacted. Nothing was changed."""
 

@@ -129,9 +129,7 @@ def new_call(
 def request_calls(turn: Turn, answer: ModelAnswer) -> list[ToolExecution]:
     """Write the answer and its charge and all of its calls in one commit, before anything runs."""
     calls = [_execution(turn, _direct(turn, call)) for call in answer.calls]
-    events = turn.note_events()
-    if answer.text:
-        events.append(answer.event())
+    events = [*turn.note_events(), *answer.events()]
     for call, execution in zip(answer.calls, calls, strict=True):
         events.append(_use_event(call, execution))
     asked = approvals_for(calls, turn.agent_id)

@@ -175,6 +175,19 @@ def check_arguments(name: str, schema: JSON, raw: JSON) -> None:
         raise invalid_arguments(name, [(error.path, error.message[:200]) for error in errors])
 
 
+def find_errors(schema: JSON, value: object) -> str:
+    """Return which rules of a schema a value breaks, and where; "" if it fits."""
+    try:
+        errors = _errors(orjson.dumps(schema), value)
+    except SCHEMA_ERRORS:
+        return "it cannot be checked: it is too large or nested too deeply"
+    shown = [
+        f"{'.'.join(map(str, error.path)) or 'the answer'}: {error.message[:200]} ({error.validator})"
+        for error in errors[:SHOWN_ERRORS]
+    ]
+    return "; ".join(shown)
+
+
 def invalid_arguments(name: str, errors: Sequence[tuple[Iterable[str | int], str]]) -> ToolFailed:
     """Return the fault for arguments that are wrong at these places, for these reasons."""
     shown = [

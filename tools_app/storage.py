@@ -104,7 +104,7 @@ def free_space(folder: Path) -> Usage:
 
 @dataclass(frozen=True, kw_only=True)
 class Account:
-    """What is counted together: the folder of a session or task, or the shared folder."""
+    """What is counted together: the folder of a session or task, the shared folder, or the parts."""
 
     workspace_id: str
     name: str
@@ -112,14 +112,16 @@ class Account:
 
     @property
     def quota(self) -> Usage:
-        return session_quota() if self.name != SHARED else workspace_quota()
+        return workspace_quota() if self.name in OF_WORKSPACE else session_quota()
 
     @property
     def ledger(self) -> Path:
         return ledger_dir(self.workspace_id)
 
 
-SHARED, TOTAL = "shared", "total"
+SHARED, PARTS, TOTAL = "shared", "parts", "total"
+#: Accounts of the workspace, not of a session or task.
+OF_WORKSPACE = frozenset({SHARED, PARTS})
 
 
 def account_of(path: Path) -> Account | None:
@@ -135,6 +137,9 @@ def account_of(path: Path) -> Account | None:
         case ("shared", workspace_id, *_):
             folder = Path(settings.DATA_DIR, "shared", workspace_id)
             return Account(workspace_id=workspace_id, name=SHARED, folder=folder)
+        case ("parts", workspace_id, *_):
+            folder = Path(settings.DATA_DIR, "parts", workspace_id)
+            return Account(workspace_id=workspace_id, name=PARTS, folder=folder)
         case _:
             return None
 
@@ -203,7 +208,7 @@ def settle_path(path: Path) -> None:
 
 
 def _refusal(account: Account, wanted: Usage) -> str:
-    if account.name != SHARED and (_known(account) + wanted).exceeds(account.quota):
+    if account.name not in OF_WORKSPACE and (_known(account) + wanted).exceeds(account.quota):
         return f"This session may store {_described(account.quota)}. Delete files that you do not need."
     if (_total(account) + wanted).exceeds(workspace_quota()):
         return (
@@ -262,7 +267,7 @@ def _total(account: Account) -> Usage:
 def _sum(account: Account) -> Usage:
     """Sum up the accounts whose folders exist; measure those that were never measured."""
     total = Usage()
-    folders = [Path(settings.DATA_DIR, "shared", account.workspace_id)]
+    folders = [Path(settings.DATA_DIR, name, account.workspace_id) for name in (SHARED, PARTS)]
     with suppress(FileNotFoundError):
         folders += Path(settings.DATA_DIR, "sessions", account.workspace_id).iterdir()
     for folder in folders:

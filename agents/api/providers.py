@@ -37,7 +37,7 @@ from tenants.models import Price
 
 
 class ModelServerSerializer(serializers.Serializer):
-    label = serializers.CharField()
+    label = serializers.CharField()  # type: ignore[assignment]
     base_url = serializers.CharField()
 
 
@@ -111,6 +111,8 @@ class ListedModelSerializer(serializers.Serializer):
     output_price = serializers.DecimalField(max_digits=12, decimal_places=6, allow_null=True)
     tools = serializers.BooleanField(allow_null=True, help_text="Whether it can call tools.")
     images = serializers.BooleanField(allow_null=True, help_text="Whether it can read images.")
+    files = serializers.BooleanField(allow_null=True, help_text="Whether it can read PDFs.")
+    audio = serializers.BooleanField(allow_null=True, help_text="Whether it can hear sound.")
 
 
 class ModelSerializer(ListedModelSerializer):
@@ -211,6 +213,8 @@ class FactsSerializer(serializers.Serializer):
     )
     tools = serializers.BooleanField(required=False, allow_null=True)
     images = serializers.BooleanField(required=False, allow_null=True)
+    files = serializers.BooleanField(required=False, allow_null=True)
+    audio = serializers.BooleanField(required=False, allow_null=True)
 
 
 class ProviderModelsView(ProviderBaseView):

@@ -89,6 +89,17 @@ class DefinitionSerializer(serializers.Serializer):
         allow_null=True,
         help_text="The longest answer, in tokens. Null uses the model's default.",
     )
+    effort = serializers.ChoiceField(
+        choices=AgentVersion.Effort.choices,
+        required=False,
+        allow_blank=True,
+        help_text="How much the model thinks before it answers. Empty leaves it to the model.",
+    )
+    response_schema = serializers.JSONField(
+        required=False,
+        allow_null=True,
+        help_text="A JSON Schema of an object. Answers fit it, and a run's `result` has the `data`.",
+    )
     environment = serializers.CharField(
         source="environment_id",
         required=False,

@@ -68,6 +68,12 @@ class AgentVersion(OwnedModel):
     class Runner(models.TextChoices):
         HARNESS = "harness"
 
+    class Effort(models.TextChoices):
+        OFF = "off"
+        LOW = "low"
+        MEDIUM = "medium"
+        HIGH = "high"
+
     agent = models.ForeignKey(Agent, on_delete=models.CASCADE, related_name="versions")
     #: From 1 on; 0 is a preview.
     number = models.PositiveIntegerField()
@@ -83,6 +89,10 @@ class AgentVersion(OwnedModel):
     fallbacks = models.JSONField(default=list, blank=True)
     temperature = models.FloatField(null=True, blank=True)
     max_tokens = models.PositiveIntegerField(null=True, blank=True)
+    #: How much the model thinks before it answers. Empty leaves it to the model.
+    effort = models.CharField(max_length=6, choices=Effort, blank=True, default="", db_default="")
+    #: The JSON Schema that answers must fit.
+    response_schema = models.JSONField(null=True, blank=True)
     # Unlike PROTECT, RESTRICT allows deleting both with their workspace.
     environment = models.ForeignKey(
         Environment, null=True, blank=True, on_delete=models.RESTRICT, related_name="+"

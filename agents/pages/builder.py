@@ -23,7 +23,7 @@ from agents.canvas.revisions import Author
 from agents.drafts import DraftState, discard, open_changes, undo
 from agents.limits import Limits
 from agents.model_catalog import known_models, listed_models
-from agents.models import Agent, DraftChange, Environment
+from agents.models import Agent, AgentVersion, DraftChange, Environment
 from agents.pages.canvas import context_of as canvas_context
 from agents.providers.registry import PROVIDERS
 from core.exceptions import Conflict, Fault, Forbidden, Invalid, InvalidFields
@@ -45,7 +45,10 @@ from tools_app.publishing import draft_policy, publish
 from tools_app.registry import Category
 
 LIMITS = ("max_model_calls", "max_tool_calls", "max_seconds", "max_tokens_total")
-PLAIN = ("name", "description", "system_prompt", "provider", "model", "temperature", "max_tokens")
+PLAIN = (
+    "name", "description", "system_prompt", "provider", "model", "temperature", "max_tokens",
+    "effort",
+)  # fmt: skip
 
 
 class BuildForm(forms.Form):
@@ -76,6 +79,11 @@ class BuildForm(forms.Form):
     temperature = forms.FloatField(required=False, min_value=0, max_value=2)
     max_tokens = forms.IntegerField(
         required=False, min_value=1, max_value=10_000_000, label="Longest answer (tokens)"
+    )
+    effort = forms.ChoiceField(
+        required=False,
+        label="Thinking",
+        choices=[("", "As the model does"), *AgentVersion.Effort.choices],
     )
     environment = forms.ChoiceField(required=False)
 
@@ -123,7 +131,7 @@ def model_names(workspace_id: UUID) -> list[str]:
 
 MOST_CHANGES = 50
 LONGEST_VALUE = 80
-PARTS = {"system_prompt": "Instructions", "max_tokens": "Longest answer"}
+PARTS = {"system_prompt": "Instructions", "max_tokens": "Longest answer", "effort": "Thinking"}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -127,6 +127,8 @@ class FactsForm(forms.Form):
     output_price = forms.DecimalField(label="Output price", required=False, min_value=0)
     tools = forms.ChoiceField(label="Calls tools", required=False, choices=UNKNOWN)
     images = forms.ChoiceField(label="Reads images", required=False, choices=UNKNOWN)
+    files = forms.ChoiceField(label="Reads PDFs", required=False, choices=UNKNOWN)
+    audio = forms.ChoiceField(label="Hears sound", required=False, choices=UNKNOWN)
 
     def __init__(self, name: str, data: QueryDict | None = None) -> None:
         super().__init__(data, auto_id=f"facts_{name}_%s")
@@ -239,6 +241,8 @@ FACT_LABELS = {
     "output_price": "output $",
     "tools": "tools",
     "images": "images",
+    "files": "PDFs",
+    "audio": "sound",
 }
 
 

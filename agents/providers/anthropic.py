@@ -34,6 +34,7 @@ from agents.providers.base import (
     Message,
     ModelFacts,
     ModelRequest,
+    Part,
     TextDelta,
     Thinking,
     ThinkingDelta,
@@ -82,6 +83,9 @@ def body_of(request: ModelRequest) -> dict[str, Any]:
         if "system" not in body:
             body["tools"][-1]["cache_control"] = CACHE_MARK
     body |= _thinking_options(request, body)
+    if request.response_schema and version_of(request.model) >= SHAPES_SINCE:
+        shape = {"type": "json_schema", "schema": _closed(request.response_schema)}
+        body["output_config"] = body.get("output_config", {}) | {"format": shape}
     if request.temperature is not None and "thinking" not in body:
         body["temperature"] = min(request.temperature, MAX_TEMPERATURE)
     return body
@@ -105,14 +109,16 @@ def messages_of(request: ModelRequest) -> list[JSON]:
             messages[-1]["content"].extend(blocks)
         else:
             messages.append({"role": role, "content": blocks})
-    for message in [message for message in messages if message["role"] == "user"][-2:]:
-        message["content"][-1]["cache_control"] = CACHE_MARK
+    for received in [message for message in messages if message["role"] == "user"][-2:]:
+        received["content"][-1]["cache_control"] = CACHE_MARK
     return messages
 
 
 def _blocks(message: Message) -> Iterator[JSON]:
     match message.role:
         case "user":
+            # The vendor reads a question best after what it is about.
+            yield from map(_part, message.parts)
             if message.text.strip():
                 yield _text(message.text)
         case "assistant":
@@ -158,6 +164,8 @@ def _assistant_blocks(message: Message) -> Iterator[JSON]:
                 said = end
             case "call":
                 yield calls.pop(0)
+            case _:
+                pass  # A block of a tool that the vendor runs.
 
 
 def _parse_state(thinking: Thinking | None) -> list[JSON]:
@@ -174,6 +182,13 @@ def _text(text: str) -> JSON:
     return {"type": "text", "text": text}
 
 
+def _part(part: Part) -> JSON:
+    source = {"type": "base64", "media_type": part.media_type, "data": part.base64}
+    if part.type == "image":
+        return {"type": "image", "source": source}
+    return {"type": "document", "source": source, "title": part.name}
+
+
 def _call(call: ToolCall) -> JSON:
     return {
         "type": "tool_use",
@@ -185,8 +200,9 @@ def _call(call: ToolCall) -> JSON:
 
 def _result(result: ToolResult) -> JSON:
     block: JSON = {"type": "tool_result", "tool_use_id": _wire_id(result.call_id)}
-    if result.output.strip():
-        block["content"] = [_text(result.output)]
+    content = [_text(result.output)] if result.output.strip() else []
+    if content := [*content, *map(_part, result.parts)]:
+        block["content"] = content
     return block | ({"is_error": True} if result.is_error else {})
 
 
@@ -238,6 +254,39 @@ def _thinking_options(request: ModelRequest, body: dict[str, Any]) -> dict[str, 
             if budget < SMALLEST_BUDGET or _began_without_thinking(body["messages"]):
                 return {}
             return {"thinking": {"type": "enabled", "budget_tokens": budget}}
+
+
+#: The first version that can be held to a JSON Schema, and the keywords that it refuses in one.
+SHAPES_SINCE = (4, 5)
+REFUSED_KEYWORDS = frozenset(
+    {
+        "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength",
+        "maxLength", "minItems", "maxItems", "uniqueItems", "minProperties", "maxProperties",
+        "$schema",
+    }
+)  # fmt: skip
+
+
+def _closed(node: Any) -> Any:
+    """Return a schema as the vendor takes it: objects closed, and without bounds.
+
+    What it leaves out is checked when the answer is there.
+    """
+    if isinstance(node, list):
+        return [_closed(part) for part in node]
+    if not isinstance(node, dict):
+        return node
+    closed: dict[str, Any] = {}
+    for name, part in node.items():
+        if name in {"properties", "$defs", "definitions"} and isinstance(part, dict):
+            closed[name] = {key: _closed(one) for key, one in part.items()}
+        elif name in {"enum", "const", "default", "examples"}:
+            closed[name] = part
+        elif name not in REFUSED_KEYWORDS:
+            closed[name] = _closed(part)
+    if node.get("type") == "object":
+        closed["additionalProperties"] = False
+    return closed
 
 
 def _began_without_thinking(messages: list[JSON]) -> bool:
@@ -385,6 +434,8 @@ class AnswerBlocks:
                 self.size.add_call()
                 given = block.get("input")
                 self.blocks[-1] |= {"id": block.get("id"), "name": block["name"], "given": given}
+            case _:
+                pass
 
     def _continue(self, delta: JSON) -> Iterator[Delta]:
         match delta["type"]:
@@ -398,6 +449,8 @@ class AnswerBlocks:
             case "input_json_delta":
                 self.size.add_arguments(len(delta["partial_json"]))
                 self.blocks[-1].setdefault("pieces", []).append(delta["partial_json"])
+            case _:
+                pass
 
     def _add_text(self, text: str) -> Iterator[Delta]:
         if text:
@@ -419,12 +472,13 @@ class AnswerBlocks:
             return
         text = "".join(block.get("pieces", ()))
         given = block["given"] if isinstance(block["given"], dict) else {}
-        self.written += [block["name"], text]
+        name = str(block["name"])
+        self.written += [name, text]
         self.answered = True
         self.blocks[-1] = {"type": "call"}
         yield ToolCall(
             call_id=block["id"] or f"call_{uuid4().hex}",
-            name=self.names.get(block["name"], block["name"]),
+            name=self.names.get(name, name),
             arguments=parse_arguments(text) if text else given,
         )
 
@@ -467,6 +521,8 @@ class AnswerBlocks:
             case "refusal":
                 why = f": {failures.scrub(self.refusal, self.key)}" if self.refusal else ""
                 raise ProviderRejected(f"{VENDOR} refused to answer{why}.")
+            case _:
+                pass
 
 
 def events_of(pieces: Iterable[bytes]) -> Iterator[JSON]:
@@ -584,6 +640,7 @@ def _told_facts(model: ModelInfo) -> dict[str, object]:
         "max_output": model.max_tokens,
         "tools": True,
         "images": able.image_input.supported if able else None,
+        "files": able.pdf_input.supported if able else None,
     }
 
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 import json
 import math
 import re
+from base64 import b64encode
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
 from hashlib import sha256
-from typing import Annotated, Any, Literal, Protocol, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, Protocol, TypeAlias
 
 from pydantic import Field
 
@@ -43,9 +44,11 @@ class ModelFacts(Input):
     max_output: TokenCount | None = None
     input_price: PricePerMillion | None = None
     output_price: PricePerMillion | None = None
-    #: Whether it can call tools, and read images.
+    #: Whether it can call tools, and read images, PDFs and sound.
     tools: bool | None = None
     images: bool | None = None
+    files: bool | None = None
+    audio: bool | None = None
 
     def or_else(self, other: ModelFacts) -> ModelFacts:
         """Return these facts, completed by those of another source."""
@@ -80,6 +83,52 @@ class ToolCall:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Part:
+    """An image or a file beside the text of a message or of a result, known by its hash."""
+
+    FACTS: ClassVar = ("type", "media_type", "sha256", "name", "size", "width", "height", "pages")
+
+    type: Literal["image", "file"]
+    media_type: str
+    sha256: str
+    name: str = "file"
+    size: int = 0
+    width: int = 0
+    height: int = 0
+    #: Pages of a PDF, if they could be counted.
+    pages: int | None = None
+    #: Filled in for the request in which it is sent.
+    content: bytes = field(default=b"", repr=False, compare=False)
+
+    @property
+    def base64(self) -> str:
+        return b64encode(self.content).decode()
+
+    @property
+    def tokens(self) -> int:
+        """Return the estimated tokens, by the vendors' rules of thumb."""
+        if self.type == "image":
+            return max(258, min(1_600, self.width * self.height // 750))
+        if self.pages or self.media_type == "application/pdf":
+            return TOKENS_PER_PAGE * (self.pages or 1)
+        return self.size // AUDIO_BYTES_PER_TOKEN
+
+    @property
+    def description(self) -> str:
+        """Return what stands for the part where a model cannot take it."""
+        facts = [self.media_type, f"{self.size:,} bytes"]
+        if self.width:
+            facts.append(f"{self.width} by {self.height} pixels")
+        if self.pages:
+            facts.append(f"{self.pages} page{'s' if self.pages > 1 else ''}")
+        return f"[{self.type} {self.name}: {', '.join(facts)}; not shown to this model]"
+
+    def as_json(self) -> JSON:
+        """Return the facts as they are stored in the log."""
+        return {name: getattr(self, name) for name in self.FACTS if getattr(self, name)}
+
+
+@dataclass(frozen=True, kw_only=True)
 class ToolResult:
     """The result of one tool call."""
 
@@ -87,6 +136,7 @@ class ToolResult:
     name: str
     output: str
     is_error: bool = False
+    parts: tuple[Part, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,6 +156,8 @@ class Message:
     text: str = ""
     calls: tuple[ToolCall, ...] = ()
     results: tuple[ToolResult, ...] = ()
+    #: The images and files of a person's message.
+    parts: tuple[Part, ...] = ()
     #: Opaque state of the provider that belongs to the assistant's text, sent back unchanged.
     provider_state: str | None = None
     #: The thinking that came before the text and the calls, if its vendor wants it back.
@@ -124,9 +176,12 @@ class Message:
                 for call in self.calls
             )
             + sum(
-                estimate_tokens(result.name) + estimate_tokens(result.output)
+                estimate_tokens(result.name)
+                + estimate_tokens(result.output)
+                + sum(part.tokens for part in result.parts)
                 for result in self.results
             )
+            + sum(part.tokens for part in self.parts)
         )
 
 
@@ -152,6 +207,8 @@ class ModelRequest:
     #: The longest answer of the model, for vendors that require a limit.
     longest_answer: int | None = None
     effort: Effort | None = None
+    #: The JSON Schema that the answer must fit. The instructions ask for it too.
+    response_schema: JSON | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -241,6 +298,9 @@ class Provider(Protocol):
     def stream(self, request: ModelRequest) -> Iterator[Delta]: ...
 
 
+#: Of a PDF, which vendors read as text and as an image, and of a sound file.
+TOKENS_PER_PAGE = 2_000
+AUDIO_BYTES_PER_TOKEN = 500
 ASCII_CHARACTERS_PER_TOKEN = 4
 OTHER_CHARACTERS_PER_TOKEN = 2
 #: Role and separators of each message, as the vendors' tokenizers count them.

@@ -26,6 +26,7 @@ from agents.providers.base import (
     Message,
     ModelFacts,
     ModelRequest,
+    Part,
     TextDelta,
     TextState,
     ThinkingDelta,
@@ -82,22 +83,69 @@ def config_of(request: ModelRequest) -> types.GenerateContentConfig:
         tools=[types.Tool(function_declarations=declarations)] if declarations else None,
         temperature=request.temperature,
         max_output_tokens=request.max_tokens,
+        thinking_config=_thinking_config(request),
+        **_shape(request),
         automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True),
     )
+
+
+#: How much a model thinks: the third generation has levels, the one before a budget of tokens.
+LEVELS = {
+    "low": types.ThinkingLevel.LOW,
+    "medium": types.ThinkingLevel.MEDIUM,
+    "high": types.ThinkingLevel.HIGH,
+}
+BUDGETS = {"off": 0, "low": 1_024, "medium": 8_192, "high": 24_576}
+#: A model of the kind `pro` cannot leave out thinking.
+LEAST_PRO_BUDGET = 128
+_BEFORE_THINKING = re.compile(r"(?:models/)?gemini-(?:1\b|2\.0|pro|flash)")
+_WITH_BUDGETS = re.compile(r"(?:models/)?gemini-2\b")
+
+
+def _shape(request: ModelRequest) -> dict[str, Any]:
+    """Return the fields that ask for JSON. The second generation refuses them beside tools."""
+    if not request.response_schema or (request.tools and _WITH_BUDGETS.match(request.model)):
+        return {}
+    return {
+        "response_mime_type": "application/json",
+        "response_json_schema": request.response_schema,
+    }
+
+
+def _thinking_config(request: ModelRequest) -> types.ThinkingConfig | None:
+    """Return how much to think. Without it, a model that thinks does not tell its thoughts."""
+    model, effort = request.model, request.effort
+    if _BEFORE_THINKING.match(model):
+        return None
+    config = types.ThinkingConfig(include_thoughts=effort != "off")
+    if _WITH_BUDGETS.match(model) and effort:
+        least = LEAST_PRO_BUDGET if "pro" in model else 0
+        config.thinking_budget = max(BUDGETS[effort], least)
+    elif effort == "off":
+        config.thinking_level = LEVELS["low"] if "pro" in model else types.ThinkingLevel.MINIMAL
+    elif effort:
+        config.thinking_level = LEVELS[effort]
+    return config
 
 
 def _parts(message: Message, model: str) -> Iterator[types.Part]:
     match message.role:
         case "user":
+            yield from map(_inline_part, message.parts)
             if message.text:
                 yield types.Part(text=message.text)
         case "tool":
             yield from (_response_part(result) for result in message.results)
+            yield from (_inline_part(part) for one in message.results for part in one.parts)
         case "assistant":
             if message.text:
                 signature = _signature(message.provider_state)
                 yield types.Part(text=message.text, thought_signature=signature)
             yield from _call_parts(message.calls, model)
+
+
+def _inline_part(part: Part) -> types.Part:
+    return types.Part(inline_data=types.Blob(mime_type=part.media_type, data=part.content))
 
 
 def _call_parts(calls: tuple[ToolCall, ...], model: str) -> Iterator[types.Part]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -32,6 +32,7 @@ from agents.providers.base import (
     Message,
     ModelFacts,
     ModelRequest,
+    Part,
     TextDelta,
     ThinkingDelta,
     ToolCall,
@@ -210,21 +211,54 @@ def body_of(request: ModelRequest) -> dict[str, Any]:
         body["temperature"] = request.temperature
     if request.max_tokens is not None:
         body["max_tokens"] = request.max_tokens
+    if request.response_schema:
+        shape = {"name": "answer", "schema": request.response_schema}
+        body["response_format"] = {"type": "json_schema", "json_schema": shape}
+    if request.effort:
+        body["reasoning_effort"] = "none" if request.effort == "off" else request.effort
     return body
 
 
 def _messages(request: ModelRequest) -> Iterator[JSON]:
     if request.instructions:
         yield {"role": "system", "content": request.instructions}
+    #: Parts of results. The format has no place for them, so a message after the results shows them.
+    shown: list[Part] = []
     for message in request.messages:
+        if shown and message.role != "tool":
+            yield {"role": "user", "content": _content(SHOWN, shown)}
+            shown.clear()
         match message.role:
             case "user":
-                yield {"role": "user", "content": message.text}
+                yield {"role": "user", "content": _content(message.text, message.parts)}
             case "assistant":
                 if message.text or message.calls:
                     yield _assistant(message)
             case "tool":
                 yield from (_result(result) for result in message.results)
+                shown.extend(part for result in message.results for part in result.parts)
+
+    if shown:
+        yield {"role": "user", "content": _content(SHOWN, shown)}
+
+
+SHOWN = "[Shown by the tools above.]"
+
+
+def _content(text: str, parts: Sequence[Part]) -> str | list[JSON]:
+    if not parts:
+        return text
+    return [*({"type": "text", "text": text} for text in [text] if text), *map(_part, parts)]
+
+
+def _part(part: Part) -> JSON:
+    data = f"data:{part.media_type};base64,{part.base64}"
+    if part.type == "image":
+        return {"type": "image_url", "image_url": {"url": data}}
+    if part.media_type.startswith("audio/"):
+        sound = {"data": part.base64, "format": part.media_type.partition("/")[2]}
+        return {"type": "input_audio", "input_audio": sound}
+    return {"type": "file", "file": {"filename": part.name, "file_data": data}}
 
 
 def _assistant(message: Message) -> JSON:
@@ -295,6 +329,8 @@ OPTIONAL = {
     "stream_options": None,
     "temperature": None,
     "max_tokens": "max_completion_tokens",
+    "reasoning_effort": None,
+    "response_format": None,
 }
 
 

@@ -132,6 +132,15 @@ class OverridesSerializer(serializers.Serializer):
         help_text="Tools that the sender runs itself, beside the agent's. Their calls arrive as "
         "`agent.custom_tool_use`. At most 128.",
     )
+    effort = serializers.ChoiceField(
+        choices=["off", "low", "medium", "high"],
+        required=False,
+        help_text="How much the model thinks before it answers.",
+    )
+    response_schema = ObjectField(
+        required=False,
+        help_text="A JSON Schema that the answer must fit: `result.data` of the run.",
+    )
 
     def to_internal_value(self, data: Any) -> dict[str, Any]:
         with errors_under("overrides"):

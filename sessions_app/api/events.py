@@ -23,7 +23,7 @@ from sessions_app.api import base
 from sessions_app.live.frames import Frame, author_name, event_body
 from sessions_app.live.hub import open_viewer
 from sessions_app.live.reader import Log, SessionLog, parse_cursor
-from sessions_app.log.payloads import MAX_TEXT_LENGTH
+from sessions_app.log.payloads import MAX_DATA_URL, MAX_TEXT_LENGTH
 from sessions_app.log.transcript import read_history
 from sessions_app.models import Session, SessionEvent
 from sessions_app.sessions import find_session
@@ -102,10 +102,18 @@ class EventInput(base.QueueOptions):
 
 
 class AttachmentInput(serializers.Serializer):
-    name = TextField(max_length=255)
-    path = TextField(max_length=1000)
+    """A file of the session by its `path` and `name`, an upload by its `file_id`, or a data URL."""
+
+    type = serializers.ChoiceField(choices=["image", "file"], required=False)
+    name = TextField(max_length=255, required=False)
+    path = TextField(max_length=1000, required=False)
     media_type = TextField(max_length=100, required=False, allow_blank=True)
     size = serializers.IntegerField(min_value=0, max_value=2**53, required=False)
+    file_id = TextField(max_length=80, required=False, help_text="The id that an upload returned.")
+    url = TextField(max_length=MAX_DATA_URL, required=False, help_text="`data:image/png;base64,…`")
+    data = TextField(  # type: ignore[assignment]
+        max_length=MAX_DATA_URL, required=False, help_text="The content in base64."
+    )
 
 
 class MessageInput(base.QueueOptions):
@@ -123,6 +131,9 @@ class InterruptInput(serializers.Serializer):
 
 class AcceptView(base.SessionView):
     """A view that appends an event of the caller to the log."""
+
+    #: A message may carry a file as a data URL.
+    largest_body = MAX_DATA_URL + 4 * MAX_TEXT_LENGTH
 
     def accept(self, session: Session, **event: Any) -> Response:
         key = base.client_dedupe_key(self.request)

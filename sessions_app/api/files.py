@@ -22,6 +22,7 @@ from sessions_app.api.base import SessionView
 from sessions_app.models import ResourceAttachment
 from sessions_app.resources import files
 from sessions_app.resources.attachments import attach, detach, find_resource, refresh
+from sessions_app.resources.parts import upload_id
 from tools_app.exceptions import FileTooLarge
 
 #: The allowance for the parts of a multipart body beside the file.
@@ -47,6 +48,10 @@ class UploadSerializer(serializers.Serializer):
 class StoredSerializer(serializers.Serializer):
     path = serializers.CharField()
     size = serializers.IntegerField()
+    file_id = serializers.CharField(
+        allow_null=True,
+        help_text="For `attachments` of messages; null for a file that no model could be shown.",
+    )
     created = serializers.BooleanField(help_text="False if it replaced a file.")
 
 
@@ -81,7 +86,8 @@ class FilesView(SessionView):
             raise Invalid("Send the file in the form field `file`.")
         path = str(request.POST.get("path") or PurePosixPath(file.name or "").name)
         created = files.store_file(session, path, file.chunks())
-        return Response({"path": path, "size": file.size, "created": created}, status=201)
+        stored = {"path": path, "size": file.size, "created": created}
+        return Response({**stored, "file_id": upload_id(session, path)}, status=201)
 
 
 class FileView(SessionView):

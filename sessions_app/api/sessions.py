@@ -428,14 +428,18 @@ class ExportView(SessionView):
 
     @extend_schema(
         operation_id="sessions_export",
+        parameters=[
+            OpenApiParameter("thinking", OpenApiTypes.BOOL, description="Also what models thought.")
+        ],
         responses={(200, JSONL): OpenApiResponse(OpenApiTypes.STR, "One event per line.")},
     )
     def get(self, request: Request, session_id: UUID) -> StreamingHttpResponse:
-        """Export the whole log, one event per line."""
+        """Export the log, one event per line."""
         session = self.get_session(session_id)
+        thinking = request.query_params.get("thinking", "").lower() in {"true", "1"}
         release_connection()
         return StreamingHttpResponse(
-            _export_lines(session.pk),
+            _export_lines(session.pk, thinking=thinking),
             content_type=JSONL,
             headers={"Content-Disposition": f'attachment; filename="session-{session.pk}.jsonl"'},
         )
@@ -450,11 +454,12 @@ class ExportView(SessionView):
         return Response(describe_workflow(started), status=202)
 
 
-async def _export_lines(session_id: UUID) -> AsyncIterator[bytes]:
+async def _export_lines(session_id: UUID, *, thinking: bool) -> AsyncIterator[bytes]:
     """Yield the log a page at a time, so that neither the log nor a connection is held."""
     after = 0
     while page := await read(_page, session_id, after):
-        yield b"".join(orjson.dumps(event_body(event)) + b"\n" for event in page)
+        shown = (e for e in page if thinking or e.type != SessionEvent.Type.AGENT_THINKING)
+        yield b"".join(orjson.dumps(event_body(event)) + b"\n" for event in shown)
         after = page[-1].seq
 
 

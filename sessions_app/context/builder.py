@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 import orjson
@@ -19,7 +19,7 @@ from agents.exceptions import ContextOverflow
 from agents.limits import limits_of
 from agents.model_catalog import find_model
 from agents.models import AgentVersion
-from agents.providers.base import Message, ModelRequest, ToolSpec, estimate_tokens
+from agents.providers.base import Effort, Message, ModelRequest, ToolSpec, estimate_tokens
 from core.exceptions import Fault
 from memory.documents import content_of, pinned_entries
 from memory.models import MemoryEntry
@@ -44,6 +44,7 @@ from sessions_app.context.known_entries import newest, read_entries, recent
 from sessions_app.context.notes import Note, earlier_notes, is_noted
 from sessions_app.log.sql import row
 from sessions_app.models import SessionEvent
+from sessions_app.resources.parts import with_contents
 from tools_app.policy.evaluation import EffectivePolicy
 from tools_app.registry import Category, Tool
 from tools_app.skills import prompt_lines
@@ -552,12 +553,17 @@ class Context:
         return ModelRequest(
             model=self.model,
             instructions=self.instructions,
-            messages=(*self.briefing, *self.messages),
+            messages=with_contents(
+                (*self.briefing, *self.messages),
+                self.inputs.workspace_id,
+                find_model(self.provider, self.model, workspace_id=self.inputs.workspace_id),
+            ),
             tools=self.tools,
             temperature=version.temperature,
             max_tokens=version.max_tokens,
             stable_messages=self.stable_messages,
             longest_answer=self.budget.longest_answer,
+            effort=cast("Effort | None", version.effort or None),
         )
 
     @property

@@ -14,13 +14,14 @@ from uuid import UUID
 
 import orjson
 
-from agents.providers.base import Message, ToolCall, ToolResult
+from agents.providers.base import Message, Part, Thinking, ToolCall, ToolResult
 from sessions_app.context.deferred import CALL_TOOL, wrap
 from sessions_app.context.notes import read_note
 from sessions_app.context.taint import TOOL_USES, is_untrusted_output
 from sessions_app.log.sql import row
 from sessions_app.models import SessionEvent
 from sessions_app.outcomes.criteria import return_message
+from tools_app.parts import parse_parts
 from tools_app.taint import clip_for_model, fence, fence_mark, is_fenced
 
 EventType = SessionEvent.Type
@@ -30,6 +31,7 @@ CONVERSATION_TYPES = [
     EventType.USER_MESSAGE_EDITED,
     EventType.USER_MESSAGE_WITHDRAWN,
     EventType.AGENT_MESSAGE,
+    EventType.AGENT_THINKING,
     EventType.AGENT_TOOL_USE,
     EventType.AGENT_CUSTOM_TOOL_USE,
     EventType.AGENT_TOOL_RESULT,
@@ -162,6 +164,8 @@ class MessageBuilder:
     messages: list[Message] = field(default_factory=list)
     #: Text of an answer that broke off. It counts unless the agent answers again.
     unfinished: str = ""
+    #: Thinking that belongs to the answer that follows it.
+    thinking: Thinking | None = None
 
     def continued(self, entries: Sequence[LogEntry]) -> MessageBuilder | None:
         """Return a builder with all of these entries.
@@ -207,10 +211,12 @@ class MessageBuilder:
                 self._add_answer(entry.payload)
             elif entry.type == EventType.CONTEXT_NOTED:
                 self.add_note(read_note(entry.payload, self.speaker_id))
+            elif entry.type == EventType.AGENT_THINKING:
+                self._add_thinking(entry.payload)
             elif (text := _user_text(entry, self.results, self.owners)) is not None:
                 self.close_calls()
                 if text:
-                    self.add_user(text)
+                    self.add_user(text, parse_parts(entry.payload.get("attachments")))
 
     def _add_answer(self, payload: dict[str, Any]) -> None:
         """Add an answer. One that broke off waits: a retried run would repeat its text."""
@@ -220,6 +226,12 @@ class MessageBuilder:
         self.unfinished = ""
         self.close_calls()
         self.add_assistant(payload["text"], None, payload.get("provider_state"))
+
+    def _add_thinking(self, payload: dict[str, Any]) -> None:
+        """Keep thinking for the answer that follows it, if its vendor wants it back."""
+        self.close_calls()
+        state = payload.get("provider_state")
+        self.thinking = Thinking(text=payload["text"], provider_state=state) if state else None
 
     def _pair(self, entries: Sequence[LogEntry]) -> None:
         """Note the calls and their results before any is added, because a result may come late."""
@@ -256,30 +268,43 @@ class MessageBuilder:
             self.close_calls()
             self.add_user(text)
 
-    def add_user(self, text: str) -> None:
+    def add_user(self, text: str, parts: tuple[Part, ...] = ()) -> None:
         if self.unfinished:
             self.add_assistant(self.unfinished, None, None)
             self.unfinished = ""
         last = self.messages[-1] if self.messages else None
         if last and last.role == "user":
-            self.messages[-1] = Message(role="user", text=f"{last.text}\n\n{text}")
+            self.messages[-1] = Message(
+                role="user", text=f"{last.text}\n\n{text}", parts=(*last.parts, *parts)
+            )
         else:
-            self.messages.append(Message(role="user", text=text))
+            self.messages.append(Message(role="user", text=text, parts=parts))
 
     def add_assistant(self, text: str, call: ToolCall | None, state: str | None) -> None:
         """Add text or a call of the agent. A call joins the text before it, never the reverse."""
+        thinking, self.thinking = self.thinking, None
         last = self.messages[-1] if self.messages else None
         if last and last.role == "assistant" and (call or not last.calls):
             joined = "\n\n".join(part for part in (last.text, text) if part)
             calls = (*last.calls, call) if call else last.calls
             state = last.provider_state or state
             self.messages[-1] = Message(
-                role="assistant", text=joined, calls=calls, provider_state=state
+                role="assistant",
+                text=joined,
+                calls=calls,
+                provider_state=state,
+                thinking=last.thinking,
             )
         else:
             calls = (call,) if call else ()
             self.messages.append(
-                Message(role="assistant", text=text, calls=calls, provider_state=state)
+                Message(
+                    role="assistant",
+                    text=text,
+                    calls=calls,
+                    provider_state=state,
+                    thinking=thinking,
+                )
             )
 
     def close_calls(self) -> None:
@@ -368,6 +393,10 @@ def _call(payload: dict[str, Any]) -> ToolCall:
 def _result(payload: dict[str, Any], ownership: str, mark: str) -> ToolResult:
     completed = payload["state"] == "completed"
     value = payload.get("output") if completed else payload.get("error") or payload["state"]
+    parts: tuple[Part, ...] = ()
+    if completed and isinstance(value, dict) and (parts := parse_parts(value.get("parts"))):
+        # The parts themselves follow the text.
+        value = str(value.get("text") or "\n".join(part.name for part in parts))
     text = value if isinstance(value, str) else orjson.dumps(value).decode()
     output, name = clip_for_model(text, RESULT_CHARS), payload["name"]
     answered = isinstance(value, dict) and "result" in value
@@ -376,7 +405,11 @@ def _result(payload: dict[str, Any], ownership: str, mark: str) -> ToolResult:
     if is_untrusted_output(name, ownership, output, answered) and not has_own_fence:
         output = fence(output, mark, name)
     return ToolResult(
-        call_id=payload["tool_use_id"], name=name, output=output, is_error=not completed
+        call_id=payload["tool_use_id"],
+        name=name,
+        output=output,
+        is_error=not completed,
+        parts=parts,
     )
 
 
@@ -456,12 +489,28 @@ def _clip_message(message: Message, tokens: int) -> Message:
     return replace(
         message,
         text=clip_for_model(message.text, share),
+        parts=_clip_parts(message.parts, tokens),
+        thinking=None,  # It belongs to the whole answer.
         calls=tuple(_clip_call(call, share) for call in message.calls),
         results=tuple(
-            replace(result, output=clip_for_model(result.output, share))
+            replace(
+                result,
+                output=clip_for_model(result.output, share),
+                parts=_clip_parts(result.parts, tokens // pieces),
+            )
             for result in message.results
         ),
     )
+
+
+def _clip_parts(parts: tuple[Part, ...], tokens: int) -> tuple[Part, ...]:
+    """Return the first parts that take at most half of the tokens."""
+    kept: list[Part] = []
+    for part in parts:
+        if sum(one.tokens for one in (*kept, part)) > tokens // 2:
+            break
+        kept.append(part)
+    return tuple(kept)
 
 
 def _clip_call(call: ToolCall, characters: int) -> ToolCall:

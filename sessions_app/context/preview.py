@@ -164,9 +164,16 @@ def _messages(messages: list[Message]) -> ContextPart:
         {
             "role": message.role,
             "text": message.text,
+            "thinking": message.thinking.text if message.thinking else "",
+            "parts": [part.as_json() for part in message.parts],
             "calls": [{"name": c.name, "input": c.arguments} for c in message.calls],
             "results": [
-                {"name": r.name, "output": r.output, "is_error": r.is_error}
+                {
+                    "name": r.name,
+                    "output": r.output,
+                    "is_error": r.is_error,
+                    "parts": [part.as_json() for part in r.parts],
+                }
                 for r in message.results
             ],
             "tokens": message.tokens,

@@ -24,10 +24,11 @@ from sessions_app.consolidation import consolidate_on_request
 from sessions_app.context.builder import MIN_CONVERSATION, Context, build_context
 from sessions_app.context.compaction.cycle import compact, compact_if_full, compact_on_request
 from sessions_app.context.taint import mark_tainted
-from sessions_app.exceptions import CompactionFailed, LimitReached, RunStopped
+from sessions_app.exceptions import AnswerMisshapen, CompactionFailed, LimitReached, RunStopped
 from sessions_app.harness.crash_points import crash_point
 from sessions_app.harness.execution import execute
 from sessions_app.harness.model_call import CallOptions, ModelAnswer, call_model, settle_unpaid
+from sessions_app.harness.shapes import shape_of
 from sessions_app.harness.turn import Turn, load_turn
 from sessions_app.lanes import run_queue
 from sessions_app.lanes.run_queue import Claim, Finished
@@ -89,7 +90,7 @@ def _deliver(turn: Turn) -> None:
 def _run_turn(turn: Turn) -> Claim | None:
     """Turn every expected end into a stop reason that says which it was."""
     try:
-        return _take_turn(turn)
+        return _work(turn)
     except LimitReached as fault:
         ledger.cancel_open_calls(turn, f"Not run: {fault.detail}")
         ended = _end(
@@ -102,15 +103,24 @@ def _run_turn(turn: Turn) -> Claim | None:
         ended = _fail(turn, fault, "budget_reached")
     except ProviderFault as fault:
         ended = _fail(turn, fault, "retries_exhausted")
+    except AnswerMisshapen as fault:
+        ended = _fail(turn, fault, "answer_misshapen")
     return ended.next
 
 
+def _work(turn: Turn) -> Claim | None:
+    match turn.purpose:
+        case Run.Purpose.COMPACT:
+            return _compact(turn)
+        case Run.Purpose.CONSOLIDATE:
+            result = consolidate_on_request(turn)
+            return _end(turn, stop_reason="consolidated", result=result).next
+        case _:
+            return _take_turn(turn)
+
+
 def _take_turn(turn: Turn) -> Claim | None:
-    if turn.purpose == Run.Purpose.COMPACT:
-        return _compact(turn)
-    if turn.purpose == Run.Purpose.CONSOLIDATE:
-        result = consolidate_on_request(turn)
-        return _end(turn, stop_reason="consolidated", result=result).next
+    turn.shape = shape_of(turn.version.response_schema)
     left = None
     if turn.recovering:
         kill_leftovers(turn.session_id)
@@ -123,6 +133,8 @@ def _take_turn(turn: Turn) -> Claim | None:
         turn.check_bounds()
         answer, left = left or ask_model(turn), None
         if not answer.calls:
+            if not _fits(turn, answer):
+                continue
             ended = close(turn, answer, _end)
             if not ended.goes_on:
                 return ended.next
@@ -135,6 +147,21 @@ def _take_turn(turn: Turn) -> Claim | None:
             return parked.next
         if retry_on_disconnect(lambda again: run_queue.step(turn.claim)):
             turn.reload_basis(new_message=True)
+
+
+def _fits(turn: Turn, answer: ModelAnswer) -> bool:
+    """Read the data of an answer that must fit a schema. Return False if it is asked for again."""
+    if turn.shape is None:
+        return True
+    try:
+        answer.data = turn.shape.read(answer.text)
+    except AnswerMisshapen as fault:
+        settle_unpaid(turn)
+        # It is kept if it was the last attempt.
+        answer.is_misshapen, turn.unfinished = True, answer
+        turn.shape.refuse(answer.text, fault.detail)
+        return False
+    return True
 
 
 def _compact(turn: Turn) -> Claim | None:
@@ -197,7 +224,14 @@ def _fail(turn: Turn, fault: Fault, stop_reason: str) -> Finished:
 
 
 #: Faults that the same request meets again: it, the key or the money has to change first.
-NOT_RETRYABLE = (LimitReached, ProviderRejected, ProviderNotConfigured, BudgetReached, OutOfCredits)
+NOT_RETRYABLE = (
+    LimitReached,
+    AnswerMisshapen,
+    ProviderRejected,
+    ProviderNotConfigured,
+    BudgetReached,
+    OutOfCredits,
+)
 
 
 def _error_details(fault: Fault) -> dict[str, Any]:
@@ -290,6 +324,8 @@ def _call(turn: Turn, request: ModelRequest, provider: str) -> ModelAnswer:
         check=turn.check_bounds,
         is_watched=True,
     )
+    if turn.shape:
+        request = turn.shape.applied(request)
     answer = call_model(turn, provider_for(turn.workspace_id, provider), provider, request, options)
     crash_point("after_model_call")
     return answer

@@ -42,7 +42,7 @@ from core.db import for_each, release_connection
 from core.ids import uuid7
 from sessions_app.harness.crash_points import crash_point
 from sessions_app.harness.turn import Turn
-from sessions_app.live.drafts import DraftWriter, draft_publisher
+from sessions_app.live.drafts import AnswerDraft, draft_publisher
 from sessions_app.log.sql import retry_on_disconnect
 from sessions_app.log.writer import NewEvent
 from sessions_app.models import Session, SessionEvent
@@ -65,7 +65,10 @@ class ModelAnswer:
 
     provider: str
     model: str
+    thinking_id: UUID = field(default_factory=uuid7)
     event_id: UUID = field(default_factory=uuid7)
+    thinking: str = ""
+    thinking_state: str | None = None
     text: str = ""
     provider_state: str | None = None
     calls: list[ToolCall] = field(default_factory=list)
@@ -77,14 +80,20 @@ class ModelAnswer:
     truncated: bool = False
     #: Whether it is in the log already.
     stored: bool = False
+    #: What it says, if the run has a response schema.
+    data: Any = None
+    #: Whether it does not fit that schema.
+    is_misshapen: bool = False
 
-    def add(self, delta: Delta, draft: DraftWriter | None) -> None:
+    def add(self, delta: Delta, draft: AnswerDraft | None) -> None:
         match delta:
             case TextDelta(text=text):
                 self.text += text
                 if draft:
                     self.emitted = True
-                    draft.add(text)
+                    draft.text.add(text)
+            case ThinkingDelta() | ThinkingState():
+                self._add_thinking(delta, draft)
             case TextState(provider_state=state):
                 self.provider_state = state
             case ToolCall():
@@ -93,8 +102,29 @@ class ModelAnswer:
                 self.usage = delta
             case Truncated():
                 self.truncated = True
-            case Tick() | ThinkingDelta() | ThinkingState():
+            case Tick():
                 pass
+
+    def _add_thinking(
+        self, delta: ThinkingDelta | ThinkingState, draft: AnswerDraft | None
+    ) -> None:
+        if isinstance(delta, ThinkingState):
+            self.thinking_state = delta.provider_state
+            return
+        self.thinking += delta.text
+        if draft:
+            draft.thinking.add(delta.text)
+
+    def events(self) -> list[NewEvent]:
+        """Return the thinking and the text of a finished answer as events, if it has them."""
+        events = [self.thinking_event()] if self.thinking or self.thinking_state else []
+        return [*events, self.event()] if self.text else events
+
+    def thinking_event(self) -> NewEvent:
+        payload: dict[str, Any] = {"text": self.thinking, "model": self.model}
+        if self.thinking_state:
+            payload["provider_state"] = self.thinking_state
+        return NewEvent(id=self.thinking_id, type=SessionEvent.Type.AGENT_THINKING, payload=payload)
 
     def event(self, *, partial: bool = False) -> NewEvent:
         """Return the text as an event, under the id that viewers already know.
@@ -112,7 +142,7 @@ class ModelAnswer:
             payload["provider_state"] = self.provider_state
         if self.truncated:
             payload["truncated"] = True
-        if partial:
+        if partial and not self.is_misshapen:
             payload["partial"] = True
         return NewEvent(id=self.event_id, type=SessionEvent.Type.AGENT_MESSAGE, payload=payload)
 
@@ -185,10 +215,10 @@ def _stream(
 
 def _draft(
     turn: Turn, answer: ModelAnswer, options: CallOptions
-) -> AbstractContextManager[DraftWriter | None]:
+) -> AbstractContextManager[AnswerDraft | None]:
     if not options.is_watched:
         return nullcontext(None)
-    return draft_publisher().open_writer(turn.claim, answer.event_id)
+    return draft_publisher().open_draft(turn.claim, answer.event_id, answer.thinking_id)
 
 
 def _is_empty(answer: ModelAnswer, options: CallOptions) -> bool:
@@ -232,7 +262,7 @@ def _paid(turn: Turn, request: ModelRequest, answer: ModelAnswer, purpose: str) 
         yield
         outcome = State.SETTLED
     except ProviderFault:
-        used_anything = answer.text or answer.usage.output_tokens
+        used_anything = answer.text or answer.thinking or answer.usage.output_tokens
         outcome = State.ESTIMATED if used_anything else State.FAILED
         raise
     finally:
@@ -297,7 +327,8 @@ def _counted(request: ModelRequest, answer: ModelAnswer) -> Usage:
     """Return the usage that the provider reported, or else an estimate."""
     if answer.usage.input_tokens or answer.usage.output_tokens:
         return answer.usage
-    return Usage(input_tokens=estimate_request(request), output_tokens=estimate_tokens(answer.text))
+    written = estimate_tokens(answer.thinking) + estimate_tokens(answer.text)
+    return Usage(input_tokens=estimate_request(request), output_tokens=written)
 
 
 def charge_lost_calls() -> int:

@@ -47,6 +47,7 @@ from tools_app.workspace_tools import client_tools
 
 if TYPE_CHECKING:
     from sessions_app.harness.model_call import ModelAnswer
+    from sessions_app.harness.shapes import Shape
 
 
 @dataclass(kw_only=True)
@@ -152,6 +153,8 @@ class Turn:
     ceiling: int | None = None
     #: Digests of (tool, arguments, result), newest last, to detect a stuck loop.
     traces: list[str] = field(default_factory=list)
+    #: What the answer must fit, and the answers of this run that did not.
+    shape: Shape | None = None
 
     @property
     def session_id(self) -> UUID:
@@ -305,6 +308,10 @@ def _override(
         version.temperature = overrides.temperature
     if overrides.client_tools:
         policy = policy.extended(client_tools(overrides.client_tools))
+    if overrides.response_schema is not None:
+        version.response_schema = overrides.response_schema
+    if overrides.effort is not None:
+        version.effort = overrides.effort
     return policy if overrides.tools is None else policy.narrowed(overrides.tools)
 
 

@@ -27,6 +27,8 @@ Body: TypeAlias = dict[str, Any]
 ClientId: TypeAlias = str | int | None
 Type = SessionEvent.Type
 
+#: The kind of a frame with thinking. A frame with an answer has none.
+THINKING = "thinking"
 #: Tool states that a frame names differently than the table does.
 FRAME_STATES = {ToolExecution.State.REQUESTED.value: "pending"}
 DECISION_STATES = {"allow": "pending", "ask": "awaiting_approval", "deny": "denied"}
@@ -38,6 +40,8 @@ def event_frame(event: SessionEvent) -> Body:
     match Type(event.type):
         case Type.AGENT_MESSAGE:
             frame = {"type": "assistant", "content": payload.pop("text", "")}
+        case Type.AGENT_THINKING:
+            frame = _thinking(payload)
         case Type.AGENT_TOOL_USE | Type.AGENT_CUSTOM_TOOL_USE:
             frame = _tool_use(payload)
         case Type.AGENT_TOOL_RESULT:
@@ -48,12 +52,11 @@ def event_frame(event: SessionEvent) -> Body:
             frame = _custom_tool_result(payload)
         case Type.ERROR:
             frame = {"type": "error", "phase": "error", "error": payload.pop("message", "")}
-        case Type.STATUS_IDLE:
-            frame = {"type": "lifecycle", "phase": "end"}
-        case Type.STATUS_CHANGED if payload.get("to") == "running":
-            frame = {"type": "lifecycle", "phase": "start"}
+        case Type.STATUS_IDLE | Type.STATUS_CHANGED if phase := _phase(event):
+            frame = {"type": "lifecycle", "phase": phase}
         case (
-            Type.STATUS_CHANGED
+            Type.STATUS_IDLE
+            | Type.STATUS_CHANGED
             | Type.USER_MESSAGE
             | Type.USER_MESSAGE_EDITED
             | Type.USER_MESSAGE_WITHDRAWN
@@ -70,6 +73,19 @@ def event_frame(event: SessionEvent) -> Body:
             frame = {"type": "lifecycle"}
             payload = {"event": event_body(event)}
     return {**frame, "metadata": {**payload, **_event_metadata(event)}, "seq": event.seq}
+
+
+def _phase(event: SessionEvent) -> str:
+    """Return what a change of status begins or ends: a run, or nothing."""
+    if event.type == Type.STATUS_IDLE:
+        return "end"
+    return "start" if event.payload.get("to") == "running" else ""
+
+
+def _thinking(payload: Body) -> Body:
+    payload.pop("provider_state", None)  # Only its vendor can read it.
+    payload["kind"] = THINKING
+    return {"type": "assistant", "content": payload.pop("text", "")}
 
 
 def _tool_use(payload: Body) -> Body:
@@ -158,6 +174,8 @@ def iso_timestamp(moment: datetime) -> str:
 
 def delta_frame(delta: Delta) -> Body:
     """Return the frame of new text of an answer in progress. `offset` counts code points."""
+    is_thinking = delta.kind == THINKING
+    event_type = Type.AGENT_THINKING if is_thinking else Type.AGENT_MESSAGE
     return {
         "type": "assistant",
         "content": delta.text,
@@ -165,7 +183,8 @@ def delta_frame(delta: Delta) -> Body:
             "session_id": str(delta.session_id),
             "run_id": delta.run_id and str(delta.run_id),
             "event_id": str(delta.event_id),
-            "event_type": Type.AGENT_MESSAGE.value,
+            "event_type": event_type.value,
+            **({"kind": THINKING} if is_thinking else {}),
             "created_at": iso_timestamp(made_at(delta.event_id)),
             "offset": delta.offset,
         },
@@ -207,6 +226,7 @@ def error_frame(*, code: str, error: str, id: ClientId = None) -> Body:
 
 #: Characters of encoded frames that a process caches.
 CACHE_SIZE = 16_000_000
+ANSWERS = frozenset({SessionEvent.Type.AGENT_MESSAGE, SessionEvent.Type.AGENT_THINKING})
 TURN_BOUNDARIES = frozenset(
     {SessionEvent.Type.STATUS_IDLE, SessionEvent.Type.STATUS_CHANGED, SessionEvent.Type.ERROR}
 )
@@ -269,7 +289,7 @@ def encode_event(event: SessionEvent) -> Frame:
     key = (event.pk, event.processed_at is None)
     frame = frame_cache.get(key)
     if frame is None:
-        is_answer = event.type == SessionEvent.Type.AGENT_MESSAGE
+        is_answer = event.type in ANSWERS
         frame = Frame(
             text=encode(event_frame(event)),
             seq=event.seq,

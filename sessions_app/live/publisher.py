@@ -24,13 +24,17 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class Delta:
-    """New text of a running answer. `offset` counts code points from the answer's beginning."""
+    """New text of a running answer, or of the thinking before it. `offset` counts code points from
+    the beginning.
+    """
 
     session_id: UUID
     event_id: UUID
     run_id: UUID | None
     offset: int
     text: str
+    #: What the text is: `text` or `thinking`.
+    kind: str = "text"
 
     def message(self) -> dict[str, Any]:
         return {

@@ -33,6 +33,8 @@ class PartialAnswer:
     event_id: UUID
     run_id: UUID | None
     text: str
+    #: What the text is: `text`, or the `thinking` before it.
+    kind: str = "text"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,7 +122,9 @@ class SessionLog:
         draft = drafts.first()
         if draft is None:
             return None
-        return PartialAnswer(event_id=draft.event_id, run_id=draft.run_id, text=draft.text)
+        return PartialAnswer(
+            event_id=draft.event_id, run_id=draft.run_id, text=draft.text, kind=draft.kind
+        )
 
     def outputs(self) -> dict[str, RunningOutput]:
         """Return the stored output of running calls, without rows that a lost worker left."""
@@ -162,6 +166,7 @@ class SessionLog:
                 run_id=answer.run_id,
                 offset=offset,
                 text=answer.text[offset:],
+                kind=answer.kind,
             )
         )
 

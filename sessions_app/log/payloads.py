@@ -14,11 +14,20 @@ from pydantic import (
     model_validator,
 )
 
-from agents.definitions import MaxTokens, ModelName, Prompt, ProviderName, Temperature
+from agents.definitions import (
+    EffortName,
+    MaxTokens,
+    ModelName,
+    Prompt,
+    ProviderName,
+    ResponseSchema,
+    Temperature,
+)
 from core.exceptions import Invalid, InvalidFields
 from core.validation import FITTING, Input, describe_errors, pydantic_errors
 from sessions_app.models import SessionEvent
 from tools_app.files import is_inside_workspace
+from tools_app.parts import MAX_FILE_BYTES
 from tools_app.policy.storage import Rules
 from tools_app.workspace_tools import ClientTool
 
@@ -39,16 +48,38 @@ def check_attached_path(path: str) -> str:
     return path
 
 
+#: Characters of a data URL: as many as the largest file has in base64.
+MAX_DATA_URL = MAX_FILE_BYTES * 4 // 3 + 200
+
+
 class Attachment(Payload):
-    name: str = Field(max_length=255)
-    path: str = Field(max_length=1000)
+    """A file of the session, by its path, or one that comes with the message: by the id of an upload
+    or as a data URL.
+    """
+
+    name: str = Field(default="", max_length=255)
+    path: str = Field(default="", max_length=1000)
     media_type: str = Field(default="", max_length=100)
     size: int = Field(default=0, ge=0)
+    type: Literal["image", "file"] | None = None
+    file_id: str = Field(default="", max_length=80)
+    url: str = Field(default="", max_length=MAX_DATA_URL, repr=False)
+    data: str = Field(default="", max_length=MAX_DATA_URL, repr=False)
 
     @field_validator("path")
     @classmethod
     def within_the_files(cls, path: str) -> str:
-        return check_attached_path(path)
+        return check_attached_path(path) if path else path
+
+    @model_validator(mode="after")
+    def is_one_file(self) -> Attachment:
+        if sum(map(bool, (self.path, self.file_id, self.url, self.data))) != 1:
+            raise ValueError("Name one of `path`, `file_id`, `url` and `data`.")
+        if self.path and not self.name:
+            raise ValueError("A file of the session needs its `name`.")
+        if self.url and not self.url.startswith("data:"):
+            raise ValueError("A `url` must be a data URL: other addresses are not fetched.")
+        return self
 
 
 class RunOverrides(Input):
@@ -63,6 +94,8 @@ class RunOverrides(Input):
     tools: Rules | None = None
     max_tokens: MaxTokens | None = None
     temperature: Temperature | None = None
+    effort: EffortName | None = None
+    response_schema: ResponseSchema | None = None
     #: Tools that the sender runs itself; see `user.custom_tool_result`.
     client_tools: Annotated[list[ClientTool], Field(max_length=128)] | None = None
 

@@ -110,6 +110,7 @@ class Noted(PayloadShape):
 SHAPES: dict[str, type[PayloadShape]] = {
     EventType.USER_MESSAGE: Message,
     EventType.AGENT_MESSAGE: Text,
+    EventType.AGENT_THINKING: Text,
     EventType.USER_MESSAGE_EDITED: Edit,
     EventType.USER_MESSAGE_WITHDRAWN: Withdrawal,
     EventType.AGENT_TOOL_USE: Call,
@@ -147,12 +148,16 @@ def _parse_line(number: int, line: bytes) -> dict[str, Any]:
     return event.model_dump(mode="json")
 
 
-def export(session: Session) -> Iterator[bytes]:
-    """Yield every event as a line of JSON, without loading them all or keeping a connection."""
+def export(session: Session, *, thinking: bool = False) -> Iterator[bytes]:
+    """Yield every event as a line of JSON, without loading them all or keeping a connection.
+
+    Thinking is only exported if it is asked for.
+    """
     after = 0
     while page := list(session.events.filter(seq__gt=after).order_by("seq")[:PAGE_ROWS]):
         release_connection()
-        yield from (orjson.dumps(event_body(event)) + b"\n" for event in page)
+        shown = (event for event in page if thinking or event.type != EventType.AGENT_THINKING)
+        yield from (orjson.dumps(event_body(event)) + b"\n" for event in shown)
         after = page[-1].seq
 
 

@@ -327,8 +327,8 @@ def _print_event(context: CommandContext, event: SessionEvent) -> None:
 
 
 def write_export(context: CommandContext) -> None:
-    """Print the whole log, one event per line, as the import accepts it."""
-    for line in export(context.session):
+    """Print the log, one event per line, as the import accepts it."""
+    for line in export(context.session, thinking=context.options["thinking"]):
         context.write(line.decode().rstrip("\n"))
 
 
@@ -574,7 +574,8 @@ def _add_session_commands(commands: Commands) -> None:
     command = _about_session(commands.add("events", events))
     command.add_argument("--after", type=int, default=0, help="start after this seq")
     command.add_argument("--follow", action="store_true", help="continue until Ctrl-C")
-    _about_session(commands.add("export", write_export))
+    command = _about_session(commands.add("export", write_export))
+    command.add_argument("--thinking", action="store_true", help="also what models thought")
     _add_resource_commands(commands)
     command = _about_session(commands.add("confirm-tool", confirm_tool))
     command.add_argument("--request", required=True, help="the id of the call")

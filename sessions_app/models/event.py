@@ -39,6 +39,7 @@ class SessionEvent(models.Model):
         USER_TOOL_CONFIRMATION = "user.tool_confirmation"
         USER_CUSTOM_TOOL_RESULT = "user.custom_tool_result"
         AGENT_MESSAGE = "agent.message"
+        AGENT_THINKING = "agent.thinking"
         AGENT_TOOL_USE = "agent.tool_use"
         AGENT_CUSTOM_TOOL_USE = "agent.custom_tool_use"
         AGENT_TOOL_RESULT = "agent.tool_result"
@@ -132,9 +133,13 @@ class SessionEvent(models.Model):
 
 
 class Draft(models.Model):
-    """The text of an answer in progress. The table is unlogged, and the stored event replaces the
+    """The text of an answer in progress, or the thinking before it. The table is unlogged, and the stored event replaces the
     row.
     """
+
+    class Kind(models.TextChoices):
+        TEXT = "text"
+        THINKING = "thinking"
 
     session = models.OneToOneField(
         Session, primary_key=True, on_delete=models.CASCADE, db_constraint=False, related_name="+"
@@ -142,6 +147,7 @@ class Draft(models.Model):
     event_id = models.UUIDField()
     run_id = models.UUIDField()
     epoch = models.BigIntegerField()
+    kind = models.CharField(max_length=8, choices=Kind, default=Kind.TEXT, db_default=Kind.TEXT)
     text = models.TextField()
 
     class Meta:

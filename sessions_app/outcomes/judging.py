@@ -79,6 +79,8 @@ def close(turn: Turn, answer: ModelAnswer, end: EndRun) -> Finished:
         "event_id": str(answer.event_id),
         "model": answer.model,
     }
+    if answer.data is not None:
+        result["data"] = answer.data
     reason = "end_turn"
     if answer.truncated:
         result["truncated"], reason = True, "max_tokens"
@@ -97,7 +99,7 @@ def close(turn: Turn, answer: ModelAnswer, end: EndRun) -> Finished:
 
 
 def _unwritten(answer: ModelAnswer) -> list[NewEvent]:
-    return [] if answer.stored else [answer.event()]
+    return [] if answer.stored else answer.events()
 
 
 def _write(turn: Turn, events: list[NewEvent]) -> None:

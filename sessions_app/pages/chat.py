@@ -60,6 +60,7 @@ from sessions_app.pages.transcript_lines import (
     AgentLine,
     File,
     PersonLine,
+    ThinkingLine,
     TranscriptLine,
     question_of,
 )
@@ -456,6 +457,7 @@ def chat_session_context(
         "bootstrap": bootstrap(conversation, principal),
         "bootstrap_id": "chat-bootstrap",
         "blank_draft": AgentLine(key="", seq=None, at=now, text="", is_draft=True),
+        "blank_thinking": ThinkingLine(key="", seq=None, at=now, text="", is_draft=True),
         "blank_outgoing": PersonLine(key="", seq=None, at=now, text="", receipt="sending"),
         "blank_file": File(name="", path="", url=""),
         "is_live": before is None,

@@ -24,7 +24,7 @@ from django.utils.text import slugify
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from core.exceptions import Invalid
+from core.exceptions import Invalid, NotFound
 from orchestrator.transfers import start_session_export
 from sessions_app.log.transcript import TranscriptMessage
 from sessions_app.log.transfer import SMALL_EVENTS, export_markdown, messages_until
@@ -43,6 +43,7 @@ from sessions_app.sessions import (
 )
 from tenants.access import Principal, authorise
 from tenants.authentication import principal_of
+from tools_app.parts import SNIFFED, kind_of, load_content
 
 #: Chats in the list, and how many of the workspace's newest sessions are looked through for them.
 MOST_CHATS, NEWEST = 60, 500
@@ -263,6 +264,25 @@ def _named_chats(request: HttpRequest, principal: Principal, workspace_id: UUID)
         raise Invalid("The form names no chats.") from None
     own = Session.objects.for_workspace(workspace_id).chats()
     return list(own.filter(pk__in=ids, created_by_id=principal.user_id))
+
+
+@require_safe
+def chat_part(request: HttpRequest, session_id: UUID, digest: str) -> HttpResponse:
+    """Show an image of a chat, or download another file that a model was shown."""
+    session = find_session(principal_of(request), session_id)
+    content = load_content(session.workspace_id, digest)
+    if content is None:
+        raise NotFound
+    media_type = kind_of(content[:SNIFFED]) or "application/octet-stream"
+    response = HttpResponse(content, content_type=media_type)
+    if not media_type.startswith("image/"):
+        response["Content-Disposition"] = "attachment"
+    # Nobody but its sender has checked what it holds.
+    response["Content-Security-Policy"] = "default-src 'none'; sandbox"
+    response["X-Content-Type-Options"] = "nosniff"
+    # What is stored under a hash never changes.
+    response["Cache-Control"] = "private, max-age=86400, immutable"
+    return response
 
 
 @never_cache

@@ -19,9 +19,10 @@ import orjson
 from django.db.models import Count, Q, QuerySet
 from django.urls import reverse
 
+from agents.providers.base import Part
 from sessions_app.branches import Variant
 from sessions_app.lanes.queued_messages import QueuedRun, list_queue
-from sessions_app.live.frames import author_name
+from sessions_app.live.frames import THINKING, author_name
 from sessions_app.live.reader import PartialAnswer
 from sessions_app.log.transcript import TranscriptMessage, build_messages
 from sessions_app.models import Approval, Session, SessionEvent, ToolExecution
@@ -46,9 +47,11 @@ from sessions_app.pages.transcript_lines import (
     PersonLine,
     QuestionLine,
     StepsLine,
+    ThinkingLine,
     TranscriptLine,
     as_json,
 )
+from tools_app.parts import parse_parts
 
 E = SessionEvent.Type
 WINDOW_EVENTS = 200
@@ -166,7 +169,8 @@ def build_transcript(
     if draft and draft.text:
         now = window.events[-1].created_at if window.events else window.session.created_at
         key = str(draft.event_id)
-        lines.append(AgentLine(key=key, seq=None, at=now, text=draft.text, is_draft=True))
+        line_type = ThinkingLine if draft.kind == THINKING else AgentLine
+        lines.append(line_type(key=key, seq=None, at=now, text=draft.text, is_draft=True))
     return lines
 
 
@@ -223,6 +227,8 @@ class TranscriptBuilder:
                 self._add_person_message(event)
             case E.AGENT_MESSAGE:
                 self._add_agent_message(event)
+            case E.AGENT_THINKING:
+                self._add_thinking(event)
             case E.AGENT_TOOL_USE | E.AGENT_CUSTOM_TOOL_USE:
                 self._add_tool_use(event)
             case E.USER_TOOL_CONFIRMATION:
@@ -338,6 +344,13 @@ class TranscriptBuilder:
             text = "This answer reached its token limit and is not finished."
             self._add_cut(event, text, can_continue=True)
 
+    def _add_thinking(self, event: SessionEvent) -> None:
+        """Add a line, unless the vendor keeps the text to itself."""
+        if text := event.payload.get("text", "").strip():
+            self.lines.append(
+                ThinkingLine(key=str(event.pk), seq=event.seq, at=event.created_at, text=text)
+            )
+
     def _add_cut(self, event: SessionEvent, text: str, *, can_continue: bool = False) -> None:
         line = CutLine(
             key=f"cut-{event.seq}",
@@ -371,6 +384,9 @@ class TranscriptBuilder:
         call, payload = self._call(event), event.payload
         call.result = payload.get("state", "completed")
         output = payload.get("output")
+        if isinstance(output, dict) and (parts := parse_parts(output.get("parts"))):
+            call.files = _shown_parts(event, parts)
+            output = output.get("text", "")
         text = output if isinstance(output, str) else "" if output is None else as_json(output)
         is_clipped = len(text) > MAX_SHOWN_OUTPUT
         call.output = f"{text[:MAX_SHOWN_OUTPUT]}…" if is_clipped else text
@@ -448,6 +464,29 @@ class TranscriptBuilder:
         self.lines.append(NoteLine(key=key, seq=event.seq, at=event.created_at, text=text))
 
 
+def _picture(event: SessionEvent, file: Mapping[str, Any]) -> str:
+    """Return the address of an image that was stored as a part."""
+    if file.get("type") != "image" or not file.get("sha256"):
+        return ""
+    return reverse("chat_part", args=[event.session_id, file["sha256"]])
+
+
+def _shown_parts(event: SessionEvent, parts: Sequence[Part]) -> list[File]:
+    """Return the images and files of a tool's result."""
+    return [
+        File(
+            name=part.name,
+            path="",
+            url=reverse("chat_part", args=[event.session_id, part.sha256]),
+            size=part.size,
+            media_type=part.media_type,
+            picture=_picture(event, part.as_json()),
+            pages=part.pages,
+        )
+        for part in parts
+    ]
+
+
 def _attached_files(event: SessionEvent) -> list[File]:
     # `reverse("session-file")` would fail for a path that the route does not match.
     base = reverse("session-files", args=[event.session_id])
@@ -459,6 +498,8 @@ def _attached_files(event: SessionEvent) -> list[File]:
             url=base if ".." in path.split("/") else f"{base}{quote(path)}",
             size=file.get("size"),
             media_type=file.get("media_type") or "",
+            picture=_picture(event, file),
+            pages=file.get("pages"),
         )
         for file in event.payload.get("attachments") or []
         for path in [file["path"]]

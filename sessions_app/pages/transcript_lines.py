@@ -109,6 +109,10 @@ class File:
     url: str
     size: int | None = None
     media_type: str = ""
+    #: The address of a small picture of it, if it is an image.
+    picture: str = ""
+    #: Pages of a PDF.
+    pages: int | None = None
 
 
 @dataclass(kw_only=True)
@@ -157,6 +161,19 @@ class AgentLine(TranscriptLine):
     @property
     def version(self) -> str:
         # No stored line equals a draft, so the server always sends the line that follows it.
+        return "" if self.is_draft else super().version
+
+
+@dataclass(kw_only=True)
+class ThinkingLine(TranscriptLine):
+    """What the model thought before it answered or called tools, folded."""
+
+    kind = "thinking"
+    text: str
+    is_draft: bool = False
+
+    @property
+    def version(self) -> str:
         return "" if self.is_draft else super().version
 
 
@@ -222,6 +239,8 @@ class CallLine(TranscriptLine):
     state: str = "pending"
     #: The result as text, cut to what a page shows.
     output: str = ""
+    #: The images and files of the result.
+    files: list[File] = field(default_factory=list)
     #: The event with the whole result, if `output` is cut.
     clipped_at: int | None = None
     error: str = ""

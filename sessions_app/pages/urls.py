@@ -44,6 +44,7 @@ urlpatterns = [
     path("chat/models/", models.chat_models, name="chat_models"),
     path("chat/<uuid:session_id>/model/", models.chat_model, name="chat_model"),
     path("chat/<uuid:session_id>/options/", chats.chat_options, name="chat_options"),
+    path("chat/<uuid:session_id>/part/<slug:digest>/", chats.chat_part, name="chat_part"),
     path("chat/<uuid:session_id>/export/", chats.chat_export, name="chat_export"),
     path("settings/feedback/", feedback.feedback, name="feedback"),
     path("shared/<str:token>/", chats.chat_shared, name="chat_shared"),

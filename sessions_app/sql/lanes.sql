@@ -449,7 +449,7 @@ BEGIN
   SELECT * INTO d FROM session_drafts w WHERE w.session_id = sid AND w.epoch = s.lane_epoch
      AND NOT EXISTS (SELECT 1 FROM session_messages m WHERE m.id = w.event_id);
   events := CASE WHEN d.text <> '' THEN jsonb_build_array(jsonb_build_object('id', d.event_id,
-      'type', 'agent.message',
+      'type', CASE d.kind WHEN 'thinking' THEN 'agent.thinking' ELSE 'agent.message' END,
       'payload', jsonb_build_object('text', d.text, 'interrupted', true))) ELSE '[]'::jsonb END;
   DELETE FROM session_drafts w WHERE w.session_id = sid;
   WITH closed AS (

@@ -52,6 +52,9 @@ class UpdateAgent(Arguments):
     )
     temperature: float | None = Field(default=None, ge=0, le=2, description="0 is least random.")
     max_tokens: int | None = Field(default=None, ge=1, description="The limit of one answer.")
+    effort: str | None = Field(
+        default=None, max_length=6, description="Thinking: off, low, medium or high; empty is auto."
+    )
     environment: str | None = Field(default=None, max_length=80, description="Its name or id.")
     fallbacks: list[Fallback] | None = Field(
         default=None, max_length=5, description="Models to try when the first one fails."

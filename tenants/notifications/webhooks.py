@@ -48,6 +48,7 @@ TYPES: dict[str, tuple[str, ...]] = {
         "session.outcome_judged",
         "session.terminal_opened",
         "session.context_noted",
+        "agent.thinking",
         "user.interrupt",
     ),
     "Runs": ("run.completed", "run.failed", "run.cancelled"),

@@ -16,7 +16,9 @@ from sessions_app.models import ContextSnapshot, ResourceAttachment, Run, SavedV
 from sessions_app.resources.files import store_file
 from tenants.models import WebhookDelivery, Workspace
 from tests.factories import make
+from tests.tools_app.pictures import png
 from tools_app.files import SessionFolder, write_file
+from tools_app.parts import store_part
 
 Arguments = dict[str, object]
 Make = Callable[[Workspace], Arguments]
@@ -86,6 +88,11 @@ def picture(workspace: Workspace) -> Arguments:
     session = Session.objects.get(pk=make(Session, workspace).pk)
     store_file(session, "a.png", [b"ours"])
     return {"session_id": session.pk, "path": "a.png"}
+
+
+def part(workspace: Workspace) -> Arguments:
+    session_id = make(Session, workspace).pk
+    return {"session_id": session_id, "digest": store_part(workspace.pk, png()).sha256}
 
 
 def artifact(workspace: Workspace) -> Arguments:

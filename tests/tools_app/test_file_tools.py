@@ -74,9 +74,9 @@ def test_a_huge_file_is_searched_only_up_to_a_limit(call, files, monkeypatch):
 
 
 def test_a_binary_file_is_refused(call, files):
-    (files / "logo.png").write_bytes(b"\x89PNG\r\n\x1a\n\0\0")
+    (files / "logo.png").write_bytes(b"\x00\x01 binary")
 
-    with pytest.raises(ToolFailed, match=r"logo.png is a binary file \(10 bytes\)"):
+    with pytest.raises(ToolFailed, match=r"logo.png is a binary file \(9 bytes\)"):
         call("read", path="logo.png")
     with pytest.raises(ToolFailed, match=r"logo.png is not a UTF-8 text file"):
         call("edit", path="logo.png", old="PNG", new="GIF")

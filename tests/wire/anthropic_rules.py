@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tests.wire.answers import JSON, BadRequest
+from tests.wire.contents import check_content
 from tests.wire.schemas import check_tool, only_known
 
 NAME = r"[a-zA-Z0-9_-]{1,128}"
@@ -14,6 +15,8 @@ CALL_ID = re.compile(r"[a-zA-Z0-9_-]+")
 #: The first version with adaptive thinking, and the first that takes neither budgets nor
 #: temperatures.
 ADAPTIVE, ADAPTIVE_ONLY = (4, 6), (4, 7)
+#: The first version that can be held to a schema.
+SHAPES = (4, 5)
 SMALLEST_BUDGET = 1_024
 MOST_MARKS = 4
 
@@ -31,6 +34,10 @@ BLOCK_FIELDS = {
     "redacted_thinking": {"data"},
     "tool_use": {"id", "name", "input", "cache_control"},
     "tool_result": {"tool_use_id", "content", "is_error", "cache_control"},
+}
+SOURCES = {
+    "image": ("image/jpeg", "image/png", "image/gif", "image/webp"),
+    "document": ("application/pdf",),
 }
 OF_ASSISTANT = frozenset({"thinking", "redacted_thinking", "tool_use"})
 
@@ -81,21 +88,41 @@ def _check_block(block: JSON, role: str, where: str) -> None:
     if kind not in BLOCK_FIELDS:
         raise BadRequest(f"{where}: Input tag {kind!r} does not match any of the expected tags")
     only_known(block, frozenset(BLOCK_FIELDS[kind] | {"type"}), where)
-    if kind in OF_ASSISTANT and role != "assistant":
-        raise BadRequest(f"{where}: {kind} blocks can only be in assistant messages")
-    if kind == "tool_result" and role != "user":
-        raise BadRequest(f"{where}: tool_result blocks can only be in user messages")
+    _check_role(kind, role, where)
     if kind == "text" and not block["text"]:
         raise BadRequest("messages: text content blocks must be non-empty")
     if kind == "text" and not block["text"].strip():
         raise BadRequest("messages: text content blocks must contain non-whitespace text")
-    if kind == "tool_use" and not CALL_ID.fullmatch(block.get("id", "")):
-        raise BadRequest(f"{where}.tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'")
-    if kind == "tool_use" and not isinstance(block.get("input"), dict):
-        raise BadRequest(f"{where}.tool_use.input: Input should be a valid dictionary")
+    if kind == "tool_use":
+        _check_call(block, where)
+    if kind in SOURCES:
+        _check_source(kind, block.get("source") or {}, where)
     if kind == "tool_result" and isinstance(block.get("content"), list):
         for part in block["content"]:
+            if part.get("type") not in {"text", *SOURCES}:
+                raise BadRequest(f"{where}.content: unexpected block {part.get('type')!r}")
             _check_block(part, role, where)
+
+
+def _check_call(block: JSON, where: str) -> None:
+    if not CALL_ID.fullmatch(block.get("id", "")):
+        raise BadRequest(f"{where}.tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'")
+    if not isinstance(block.get("input"), dict):
+        raise BadRequest(f"{where}.tool_use.input: Input should be a valid dictionary")
+
+
+def _check_role(kind: str, role: str, where: str) -> None:
+    if kind in OF_ASSISTANT and role != "assistant":
+        raise BadRequest(f"{where}: {kind} blocks can only be in assistant messages")
+    if kind == "tool_result" and role != "user":
+        raise BadRequest(f"{where}: tool_result blocks can only be in user messages")
+
+
+def _check_source(kind: str, source: JSON, where: str) -> None:
+    only_known(source, frozenset({"type", "media_type", "data"}), where)
+    if source.get("media_type") not in SOURCES[kind]:
+        raise BadRequest(f"{where}.source.media_type: Input should be one of {SOURCES[kind]}")
+    check_content(source["media_type"], source.get("data"), where)
 
 
 def _check_turns(messages: list[JSON]) -> None:
@@ -150,6 +177,7 @@ def _check_thinking(body: JSON, messages: list[JSON]) -> None:
         raise BadRequest("adaptive thinking is not supported on this model")
     if (body.get("output_config") or {}).get("effort") and version < ADAPTIVE:
         raise BadRequest("This model does not support the effort parameter.")
+    _check_shape(body.get("output_config") or {}, version)
     if "temperature" in body:
         if version >= ADAPTIVE_ONLY:
             raise BadRequest("`temperature` is deprecated for this model.")
@@ -159,6 +187,32 @@ def _check_thinking(body: JSON, messages: list[JSON]) -> None:
             raise BadRequest("`temperature` may only be set to 1 when thinking is enabled.")
     if kind == "enabled":
         _check_budget(thinking, body, messages)
+
+
+def _check_shape(config: JSON, version: tuple[int, int]) -> None:
+    only_known(config, frozenset({"effort", "format"}), "output_config")
+    if form := config.get("format"):
+        if version < SHAPES:
+            raise BadRequest("output_config.format: not supported by this model.")
+        _check_closed(form["schema"])
+
+
+def _check_closed(node: object) -> None:
+    if isinstance(node, list):
+        for part in node:
+            _check_closed(part)
+    elif isinstance(node, dict):
+        if node.get("type") == "object" and node.get("additionalProperties") is not False:
+            raise BadRequest(
+                "output_config.format.schema: For 'object' type, 'additionalProperties' must be "
+                "explicitly set to false"
+            )
+        if refused := {"minimum", "maximum", "minLength", "maxLength"} & set(node):
+            raise BadRequest(
+                f"output_config.format.schema: property {min(refused)!r} is not supported"
+            )
+        for name, part in node.items():
+            _check_closed(list(part.values()) if name == "properties" else part)
 
 
 def _check_budget(thinking: JSON, body: JSON, messages: list[JSON]) -> None:

@@ -104,13 +104,15 @@ class GeminiWire(Wire):
         if isinstance(reply, Refuse):
             exchange.refuse(reply)
             return
-        exchange.send_stream(reply, self._chunks(reply, model))
+        config = (body.get("generationConfig") or {}).get("thinkingConfig") or {}
+        told = bool(config.get("include_thoughts"))
+        exchange.send_stream(reply, self._chunks(reply, model, told=told))
 
-    def _chunks(self, answer: Answer, model: str) -> Iterator[JSON]:
+    def _chunks(self, answer: Answer, model: str, *, told: bool) -> Iterator[JSON]:
         if answer.blocked:
             yield {"promptFeedback": {"blockReason": answer.blocked}, "modelVersion": model}
             return
-        if answer.thoughts:
+        if answer.thoughts and told:
             yield _chunk([{"text": answer.thoughts, "thought": True}], model)
         for text in answer.text:
             yield _chunk([{"text": text}], model)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tests.wire.answers import JSON, BadRequest
+from tests.wire.contents import check_content
 from tests.wire.schemas import check_tool, only_known
 
 NAME = r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}"
@@ -35,7 +36,7 @@ def check_request(body: JSON, model: str, signatures: Mapping[str, str]) -> None
     _check_turns(contents)
     _check_signatures(contents, model, signatures)
     _check_tools(body.get("tools") or [])
-    _check_limits(body.get("generationConfig") or {})
+    _check_limits(body.get("generationConfig") or {}, model)
 
 
 def _check_content(content: JSON, number: int) -> None:
@@ -58,6 +59,10 @@ def _check_content(content: JSON, number: int) -> None:
 def _check_part(part: JSON, role: str) -> None:
     if part.get("text") == "" and not part.get("thoughtSignature"):
         raise BadRequest("Unable to submit request because it must have a text parameter.")
+    if inline := part.get("inlineData"):
+        # Google accepts both spellings, and both alphabets of base64.
+        data = str(inline.get("data")).translate(str.maketrans("-_", "+/"))
+        check_content(inline.get("mimeType") or inline.get("mime_type"), data, "inline_data")
     if "functionCall" in part and role != "model":
         raise BadRequest("Please ensure that function call turn has the role model.")
     if "functionResponse" in part:
@@ -128,11 +133,27 @@ def _check_tools(tools: list[JSON]) -> None:
             check_tool(declared.get("name"), schema, pattern=NAME, seen=seen)
 
 
-def _check_limits(config: JSON) -> None:
+def _check_limits(config: JSON, model: str) -> None:
+    if "responseJsonSchema" in config and config.get("responseMimeType") != "application/json":
+        raise BadRequest("A response schema needs the response MIME type application/json.")
+    _check_thinking(config.get("thinkingConfig") or {}, model)
     if not 0 <= config.get("temperature", 1) <= 2:
         raise BadRequest("generation_config.temperature must be in the range [0.0, 2.0]")
     if config.get("maxOutputTokens", 1) < 1:
         raise BadRequest("max_output_tokens must be positive.")
+
+
+def _check_thinking(config: JSON, model: str) -> None:
+    only_known(
+        config, frozenset({"include_thoughts", "thinking_budget", "thinking_level"}), "config"
+    )
+    is_old = model.startswith("gemini-2.")
+    if "thinking_level" in config and (is_old or "thinking_budget" in config):
+        raise BadRequest("Thinking level is not supported for this model.")
+    if config.get("thinking_level") == "MINIMAL" and "pro" in model:
+        raise BadRequest("Thinking level MINIMAL is not supported for this model.")
+    if config.get("thinking_budget") == 0 and (not is_old or "pro" in model):
+        raise BadRequest("Budget 0 is invalid. This model only works in thinking mode.")
 
 
 def _all(content: JSON, kind: str) -> list[dict[str, Any]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from tests.wire.answers import JSON, BadRequest
+from tests.wire.contents import check_content
 from tests.wire.schemas import check_tool, only_known
 
 NAME = r"[a-zA-Z0-9_-]{1,64}"
@@ -14,6 +15,7 @@ REQUEST_FIELDS = frozenset(
     {
         "model", "messages", "stream", "stream_options", "tools", "tool_choice", "temperature",
         "max_tokens", "max_completion_tokens", "top_p", "stop", "n", "parallel_tool_calls",
+        "reasoning_effort", "response_format",
     }
 )  # fmt: skip
 
@@ -32,6 +34,8 @@ def check_request(body: JSON) -> None:
         raise BadRequest("'stream_options' is only allowed when 'stream' is enabled.")
     if not 0 <= body.get("temperature", 1) <= 2:
         raise BadRequest("Invalid 'temperature': decimal above maximum value.", param="temperature")
+    if body.get("reasoning_effort", "none") not in {"none", "minimal", "low", "medium", "high"}:
+        raise BadRequest("Invalid value for 'reasoning_effort'.", param="reasoning_effort")
     for field in ("max_tokens", "max_completion_tokens"):
         if body.get(field, 1) < 1:
             raise BadRequest(f"Invalid '{field}': integer below minimum value.", param=field)
@@ -42,6 +46,10 @@ def _check_message(message: JSON, where: str) -> None:
     if role not in ROLES:
         raise BadRequest(f"Invalid value: {role!r}. Supported values are {sorted(ROLES)}.")
     content, calls = message.get("content"), message.get("tool_calls")
+    if role == "user" and isinstance(content, list) and content:
+        for part in content:
+            _check_part(part, where)
+        content = ""
     if not isinstance(content, str) and not (role == "assistant" and calls and content is None):
         raise BadRequest(f"Invalid value for 'content': expected a string, got {content!r}.")
     if calls is not None:
@@ -49,6 +57,27 @@ def _check_message(message: JSON, where: str) -> None:
             raise BadRequest(f"[] is too short - '{where}.tool_calls'")
         for call in calls:
             _check_call(call, where)
+
+
+def _check_part(part: JSON, where: str) -> None:
+    match part.get("type"):
+        case "text":
+            if not isinstance(part.get("text"), str):
+                raise BadRequest(f"Missing required parameter: '{where}.content.text'.")
+        case "image_url":
+            head, _, data = part["image_url"]["url"].partition(";base64,")
+            check_content(head.removeprefix("data:"), data, where)
+        case "file":
+            head, _, data = part["file"]["file_data"].partition(";base64,")
+            if head != "data:application/pdf" or not part["file"].get("filename"):
+                raise BadRequest(f"Invalid '{where}.content.file': expected a named PDF.")
+            check_content("application/pdf", data, where)
+        case "input_audio":
+            check_content(
+                f"audio/{part['input_audio']['format']}", part["input_audio"]["data"], where
+            )
+        case kind:
+            raise BadRequest(f"Invalid value: {kind!r} in '{where}.content'.")
 
 
 def _check_call(call: JSON, where: str) -> None:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from io import BufferedReader
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 
+from core.exceptions import Invalid
 from core.validation import storable
 from tools_app import files
 from tools_app.exceptions import ToolFailed
 from tools_app.files import Root
+from tools_app.parts import kind_of, most_bytes, store_part
 from tools_app.registry import Arguments, Category, Effect, ToolContext, tool
 
 #: Bytes of one answer. Later lines are read with another call.
@@ -48,6 +50,18 @@ def read_lines(
         raise ToolFailed(f"{path} has fewer than {first} lines.")
     text = b"".join(taken.lines).decode("utf-8", "replace").replace("\0", "\ufffd")
     return text + _note(taken, first)
+
+
+def read_as_part(
+    file: BufferedReader, media_type: str, path: str, context: ToolContext
+) -> dict[str, Any]:
+    """Return an image, a PDF or a sound file as a part for the model."""
+    content = file.read(most_bytes(media_type) + 1)
+    try:
+        part = store_part(context.workspace_id, content, path.rpartition("/")[2])
+    except Invalid as fault:
+        raise ToolFailed(fault.detail) from None
+    return {"text": f"{path} ({media_type}, {part.size:,} bytes)", "parts": [part.as_json()]}
 
 
 def _skip(file: BufferedReader, lines: int, path: str, context: ToolContext) -> None:
@@ -134,9 +148,11 @@ class ListDirectory(Arguments):
 
 
 @tool(category=Category.FILESYSTEM, read_only=True, seconds=30, title="Read a file")
-def read(arguments: ReadFile, context: ToolContext) -> str:
-    """Read a text file of the workspace, whole or by a range of lines."""
+def read(arguments: ReadFile, context: ToolContext) -> str | dict[str, Any]:
+    """Read a text file of the workspace, whole or by a range of lines, or an image or a PDF."""
     with files.open_file(*_find(context, arguments.path)) as file:
+        if media_type := kind_of(file.peek(1)):
+            return read_as_part(file, media_type, arguments.path, context)
         return read_lines(
             file,
             path=arguments.path,

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from base64 import b64decode
+from collections.abc import Callable, Container, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import lru_cache
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -19,14 +22,21 @@ import orjson
 from django.utils import timezone
 from pydantic import BaseModel
 
-from agents.providers.base import JSON
+from agents.providers.base import JSON, Part
 from core.db import release_connection
-from core.exceptions import Fault
+from core.exceptions import Fault, Invalid
 from core.validation import storable, storable_json
 from tenants.vault import mask
-from tools_app.exceptions import OutcomeUnknown, ToolFailed, ToolStopped
+from tools_app.exceptions import (
+    DiskFull,
+    OutcomeUnknown,
+    QuotaExceeded,
+    ToolFailed,
+    ToolStopped,
+)
 from tools_app.files import SessionFolder
 from tools_app.models import McpServer, Permission
+from tools_app.parts import store_part
 from tools_app.registry import AnyArguments, Category, Effect, SchemaTool, Tool, ToolContext
 from tools_app.schemas import check_schema, count_objects, first_argument
 from tools_app.taint import clip_for_model, fence_untrusted
@@ -175,12 +185,32 @@ def _as_tool(server: McpServer, entry: dict[str, Any]) -> SchemaTool:
 LARGEST_OUTPUT = 200_000
 
 
-def text_of(result: types.CallToolResult, clean: Callable[[str], str]) -> str:
-    """Return everything the server sent, as text of a bounded length.
+#: Images and files of one result that are kept.
+MOST_PARTS = 10
+
+
+def parts_of(result: types.CallToolResult, workspace_id: UUID) -> dict[int, Part]:
+    """Store the images and files of a result, by their place. What no model could read is left out."""
+    stored: dict[int, Part] = {}
+    for place, block in enumerate(result.content):
+        resource = getattr(block, "resource", block)
+        data = getattr(resource, "data", None) or getattr(resource, "blob", None)
+        if not isinstance(data, str) or len(stored) == MOST_PARTS:
+            continue
+        name = PurePosixPath(str(getattr(resource, "uri", "") or block.type)).name
+        with suppress(Invalid, ValueError, DiskFull, QuotaExceeded):
+            stored[place] = store_part(workspace_id, b64decode(data, validate=True), name)
+    return stored
+
+
+def text_of(
+    result: types.CallToolResult, clean: Callable[[str], str], shown: Container[int] = ()
+) -> str:
+    """Return everything the server sent, as text of a bounded length, but for the parts `shown`.
 
     Secrets are masked before the text is cut: half a secret would not be recognised.
     """
-    parts = list(_parts(result))
+    parts = list(_parts(result, shown))
     if result.structured_content is not None and not _is_repeated(result, parts):
         parts.append(json.dumps(result.structured_content, ensure_ascii=False, default=str))
     return storable(clip_for_model(clean("\n\n".join(parts)), LARGEST_OUTPUT)) or "(no output)"
@@ -200,10 +230,12 @@ def _parsed(text: str) -> object:
         return None
 
 
-def _parts(result: types.CallToolResult) -> Iterator[str]:
+def _parts(result: types.CallToolResult, shown: Container[int]) -> Iterator[str]:
     import mcp_types as types  # Takes 0.2 s to load, and is loaded once there is a result.
 
-    for block in result.content:
+    for place, block in enumerate(result.content):
+        if place in shown:
+            continue
         match block:
             case types.TextContent():
                 yield block.text
@@ -229,7 +261,7 @@ class Call:
     server_id: UUID
     tool: str
 
-    def __call__(self, arguments: BaseModel, context: ToolContext) -> str:
+    def __call__(self, arguments: BaseModel, context: ToolContext) -> str | dict[str, Any]:
         context.check_stopped()
         server = McpServer.objects.for_workspace(context.workspace_id).filter(pk=self.server_id)
         found = server.first()
@@ -246,7 +278,9 @@ class Call:
         except Fault as fault:
             raise ToolFailed(mask(context.workspace_id, fault.detail)) from None
 
-    def _ask(self, server: McpServer, arguments: dict[str, Any], context: ToolContext) -> str:
+    def _ask(
+        self, server: McpServer, arguments: dict[str, Any], context: ToolContext
+    ) -> str | dict[str, Any]:
         from tools_app.mcp.client import ServerSandbox, call_tool, endpoint_of
 
         folder = SessionFolder(workspace_id=context.workspace_id, session_id=context.session_id)
@@ -262,8 +296,10 @@ class Call:
         )
         if answer.tools_changed:
             McpServer.objects.filter(pk=server.pk).update(due_at=timezone.now())
-        said = text_of(answer.result, endpoint.clean)
+        parts = parts_of(answer.result, context.workspace_id)
+        said = text_of(answer.result, endpoint.clean, parts)
         if answer.result.is_error:
             # Failed calls are fenced where the context of the model is built.
             raise ToolFailed(f"The tool {self.tool} failed: {said}")
-        return fence_untrusted(said, f"From the MCP server {server.name}")
+        said = fence_untrusted(said, f"From the MCP server {server.name}")
+        return {"text": said, "parts": [one.as_json() for one in parts.values()]} if parts else said

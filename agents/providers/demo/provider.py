@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 from uuid import uuid4
 
 from agents.exceptions import ContextOverflow, ProviderFault, ProviderRejected, ProviderUnavailable
@@ -21,6 +21,7 @@ from agents.providers.base import (
     ModelFacts,
     ModelRequest,
     TextDelta,
+    ThinkingDelta,
     ToolCall,
     ToolResult,
     ToolSpec,
@@ -37,6 +38,7 @@ _FAILURES: dict[str, Callable[[], ProviderFault]] = {
     "rejection": partial(ProviderRejected, "The demo provider was asked to refuse."),
     "overflow": partial(ContextOverflow, "The demo provider was asked to find this too large."),
 }
+THOUGHT = "I compare the message with the phrases that I know, and follow the one that fits."
 _WORD = re.compile(r"\S+\s*|\s+")
 _ASIDE = re.compile(rf"\s*{re.escape(ASIDE)}.*?{re.escape(ASIDE_END)}\s*", re.DOTALL)
 
@@ -56,6 +58,8 @@ class DemoProvider:
     def stream(self, request: ModelRequest) -> Iterator[Delta]:
         """Stream one answer, a word at a time."""
         output: list[str] = []
+        if request.effort not in {None, "off"}:
+            yield from self._think()
         for delta in self._answer(request):
             output.append(
                 delta.text
@@ -73,6 +77,12 @@ class DemoProvider:
     def list_models(self) -> dict[str, ModelFacts]:
         return {}
 
+    def _think(self) -> Iterator[ThinkingDelta]:
+        for word in _WORD.findall(THOUGHT):
+            if self._delay > 0:
+                time.sleep(self._delay)
+            yield ThinkingDelta(text=word)
+
     def _answer(self, request: ModelRequest) -> Iterator[TextDelta | ToolCall]:
         asked, since = _latest(request.messages)
         tools = {tool.name: tool for tool in request.tools}
@@ -81,7 +91,10 @@ class DemoProvider:
         steps = plan_of(asked, building="builder_update_agent" in tools)
         parts = _Parts(messages=request.messages, since=since, tools=tools)
         separator = ""
-        for part in parts.due(steps):
+        due = list(parts.due(steps))
+        if request.response_schema and not any(isinstance(part, ToolCall) for part in due):
+            due = [json.dumps(sample_of(request.response_schema))]
+        for part in due:
             if isinstance(part, ToolCall):
                 yield part
                 continue
@@ -90,6 +103,28 @@ class DemoProvider:
                     time.sleep(delay)
                 yield TextDelta(text=word)
             separator = "\n\n"
+
+
+def sample_of(schema: Any) -> Any:
+    """Return a small value that fits a plain schema."""
+    if not isinstance(schema, dict):
+        return None
+    if choices := schema.get("enum"):
+        return choices[0]
+    match schema.get("type"):
+        case "object":
+            named = schema.get("properties") or {}
+            return {name: sample_of(named.get(name)) for name in schema.get("required") or named}
+        case "array":
+            return [sample_of(schema.get("items"))] * (schema.get("minItems") or 0)
+        case "string":
+            return "demo".ljust(schema.get("minLength") or 0, ".")
+        case "integer" | "number":
+            return schema.get("minimum") or 0
+        case "boolean":
+            return False
+        case _:
+            return None
 
 
 def _latest(messages: Sequence[Message]) -> tuple[str, tuple[Message, ...]]:

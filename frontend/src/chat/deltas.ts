@@ -13,6 +13,8 @@ export interface Draft {
   points: number;
   /** Deltas are missing; the text stops growing until a replay fills the gap. */
   gap: boolean;
+  /** It is what the model thinks before its answer. */
+  isThinking: boolean;
 }
 
 interface Delta {
@@ -20,6 +22,7 @@ interface Delta {
   runId: string | null;
   offset: number;
   content: string;
+  isThinking?: boolean;
 }
 
 /** Add a delta to the draft. A delta for another event replaces an abandoned draft. */
@@ -49,7 +52,7 @@ function overlapped(known: Draft, delta: Delta): Draft {
 }
 
 function emptyDraft(delta: Delta): Draft {
-  return { eventId: delta.eventId, runId: delta.runId, text: "", points: 0, gap: false };
+  return { eventId: delta.eventId, runId: delta.runId, text: "", points: 0, gap: false, isThinking: delta.isThinking ?? false };
 }
 
 export function countPoints(text: string): number {

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { type Action, initialState, type LiveState, reduce, unshownMessages, waitsInQueue } from "./live-state.ts";
 import type { OutgoingMessage } from "./outbox.ts";
 import { BOOTSTRAP } from "./samples/bootstrap.ts";
-import { answer, delta, end, event, failure, message, output, result, start, use } from "./samples/frames.ts";
+import { answer, delta, end, event, failure, message, output, result, start, thought, use } from "./samples/frames.ts";
 
 const frames = (...all: ReturnType<typeof answer>[]): Action[] => all.map((frame) => ({ type: "frame", frame }));
 const after = (...actions: Action[]): LiveState => actions.reduce(reduce, initialState(BOOTSTRAP));
@@ -47,6 +47,17 @@ test("the next answer begins while the last one is not fetched yet", () => {
   const state = after(...frames(start(1), delta("e2", 0, "One"), answer(2, "One"), delta("e4", 0, "Two")));
 
   expect(state.drafts.map((draft) => draft.text)).toEqual(["One", "Two"]);
+});
+
+test("thinking stays beside its answer, and another attempt replaces both", () => {
+  const state = after(...frames(start(1), thought("t2", 0, "Hm"), delta("e3", 0, "Hello")));
+  expect(state.drafts.map((draft) => [draft.text, draft.isThinking])).toEqual([
+    ["Hm", true],
+    ["Hello", false],
+  ]);
+
+  const again = frames(thought("t4", 0, "Again")).reduce(reduce, state);
+  expect(again.drafts.map((draft) => draft.text)).toEqual(["Again"]);
 });
 
 test.each([["an error", failure(2)], ["a stop", end(2)]])("%s ends a draft", (_name, frame) => {

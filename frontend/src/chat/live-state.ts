@@ -84,9 +84,12 @@ function takeDelta(state: LiveState, frame: Frame): LiveState {
   const known = state.drafts.find((draft) => draft.eventId === eventId);
   if (known?.endsAt) return state;
   const runId = frame.metadata.run_id ?? null;
-  const delta = addDelta(known ?? null, { eventId, runId, offset, content: frame.content ?? "" });
-  // An abandoned draft makes room for the next one.
-  const others = state.drafts.filter((draft) => draft.endsAt !== null);
+  const isThinking = frame.metadata["kind"] === "thinking";
+  const delta = addDelta(known ?? null, { eventId, runId, offset, content: frame.content ?? "", isThinking });
+  // An abandoned draft makes room for the next one; thinking stays beside its answer.
+  const isKept = (draft: LiveDraft): boolean =>
+    draft.endsAt !== null || (draft.isThinking && !isThinking && draft.runId === runId);
+  const others = state.drafts.filter(isKept);
   return { ...state, drafts: [...others, { ...delta, endsAt: null }], lacks: state.lacks || delta.gap };
 }
 

@@ -9,7 +9,7 @@ const $ = <T extends HTMLElement>(selector: string): T => document.querySelector
 const keys = (): (string | undefined)[] => [...$("#list").children].map((one) => (one as HTMLElement).dataset["key"]);
 
 const draft = (eventId: string, text: string): LiveDraft => ({
-  ...{ eventId, text, runId: null, points: text.length, gap: false, endsAt: null },
+  ...{ eventId, text, runId: null, points: text.length, gap: false, isThinking: false, endsAt: null },
 });
 const outgoing = (more: Partial<OutgoingMessage> = {}): OutgoingMessage => ({
   ...{ id: "x", text: "hello", files: [], onBusy: "followup", state: "sending" },

@@ -130,7 +130,7 @@ export class Transcript {
     // The lines may be newer than the frames: then the stored answer is shown, and its draft is old.
     if (line?.dataset["version"]) return;
     if (!line) {
-      line = requireElement<HTMLElement>(copyTemplate(this.options.templates, "draft"), "[data-key]");
+      line = requireElement<HTMLElement>(copyTemplate(this.options.templates, draft.isThinking ? "thinking" : "draft"), "[data-key]");
       line.dataset["key"] = draft.eventId;
       const firstMessage = this.lines().find((one) => one.dataset["outgoing"] !== undefined);
       this.options.list.insertBefore(line, firstMessage ?? null);

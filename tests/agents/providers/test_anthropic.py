@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -30,7 +31,7 @@ def provider_for(wire: AnthropicWire) -> Provider:
     return build_provider("anthropic", api_key=wire.key, base_url=wire.url, timeout=10)
 
 
-def ask(*messages: Message | str, model: str = ANTHROPIC_MODEL, **options):
+def ask(*messages: Message | str, model: str = ANTHROPIC_MODEL, **options: Any):
     return request(*messages, model=model, tools=(WEATHER, CLOCK), **options)
 
 
@@ -44,7 +45,7 @@ def test_signed_thinking_is_sent_back_unchanged_within_and_after_the_calls(model
     ]
     with AnthropicWire(script) as wire:
         provider = provider_for(wire)
-        options = {"model": model, "effort": "medium", "max_tokens": 20_000}
+        options: dict[str, Any] = {"model": model, "effort": "medium", "max_tokens": 20_000}
         history: list[Message | str] = ["go"]
         for _ in range(2):
             answer = complete(provider, ask(*history, **options))

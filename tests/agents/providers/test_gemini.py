@@ -176,7 +176,28 @@ def test_instructions_tools_and_limits_reach_the_model():
     assert body["systemInstruction"]["parts"] == [{"text": "Be brief."}]
     declared = body["tools"][0]["functionDeclarations"][0]
     assert declared["parameters_json_schema"] == WEATHER.json_schema
-    assert body["generationConfig"] == {"temperature": 0.5, "maxOutputTokens": 50}
+    assert body["generationConfig"] == {
+        "temperature": 0.5,
+        "maxOutputTokens": 50,
+        "thinkingConfig": {"include_thoughts": True},
+    }
+
+
+@pytest.mark.parametrize(
+    ("model", "effort", "expected"),
+    [
+        ("gemini-3.8-flash", "off", {"include_thoughts": False, "thinking_level": "MINIMAL"}),
+        ("gemini-3.8-flash", "high", {"include_thoughts": True, "thinking_level": "HIGH"}),
+        ("gemini-3.1-pro-preview", "off", {"include_thoughts": False, "thinking_level": "LOW"}),
+        ("gemini-2.5-flash", "off", {"include_thoughts": False, "thinking_budget": 0}),
+        ("gemini-2.5-flash", "low", {"include_thoughts": True, "thinking_budget": 1_024}),
+    ],
+)
+def test_effort_becomes_a_level_or_a_budget(model: str, effort, expected):
+    with GeminiWire() as wire:
+        complete(provider_for(wire), request("hi", model=model, effort=effort))
+
+    assert wire.requests[0].body["generationConfig"]["thinkingConfig"] == expected
 
 
 def test_the_server_timeout_exceeds_the_read_timeout():

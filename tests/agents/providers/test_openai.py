@@ -156,3 +156,14 @@ def test_the_adapter_does_not_retry_on_its_own():
             complete(provider, ask("hi"))
 
     assert len(wire.requests) == 1
+
+
+def test_effort_is_left_out_for_a_server_that_does_not_know_it():
+    with OpenAIWire(refuses=frozenset({"reasoning_effort"})) as wire:
+        provider = build_provider("openai", api_key=wire.key, base_url=wire.url, timeout=10)
+        asked = request("hi", model=OPENAI_MODEL, effort="off")
+        assert complete(provider, asked).text == "ok"
+        complete(provider, asked)
+
+    sent = [received.body.get("reasoning_effort") for received in wire.requests]
+    assert sent == ["none", None, None]

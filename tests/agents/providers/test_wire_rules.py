@@ -122,7 +122,10 @@ CLAUDE_CALL = {
     "role": "assistant",
     "content": [{"type": "tool_use", "id": "1", "name": "f", "input": {}}],
 }
-CLAUDE_RESULT = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "1"}]}
+CLAUDE_RESULT: dict[str, Any] = {
+    "role": "user",
+    "content": [{"type": "tool_result", "tool_use_id": "1"}],
+}
 MARK = {"type": "ephemeral"}
 
 

@@ -9,7 +9,7 @@ from django.db import OperationalError
 
 from sessions_app.lanes import run_queue
 from sessions_app.live import drafts
-from sessions_app.live.drafts import DraftPublisher, DraftWriter
+from sessions_app.live.drafts import AnswerDraft, DraftPublisher, DraftWriter
 from sessions_app.log.writer import NewEvent
 from sessions_app.models import Draft, Session, SessionEvent
 from tests.sessions_app.conftest import OWNER
@@ -37,9 +37,13 @@ def sent(monkeypatch):
 
 
 def writer_of(publisher, claim) -> DraftWriter:
-    writer = DraftWriter(claim, uuid4())
-    publisher._writers.add(writer)
-    return writer
+    return draft_of(publisher, claim).text
+
+
+def draft_of(publisher, claim) -> AnswerDraft:
+    draft = AnswerDraft(claim, uuid4(), uuid4())
+    publisher._drafts.add(draft)
+    return draft
 
 
 def test_text_is_stored_and_sent_in_order_with_offsets_in_code_points(
@@ -104,3 +108,26 @@ def test_a_stale_writer_stores_and_sends_nothing(publisher, claim, sent):
 
     assert not Draft.objects.exists()
     assert sent == []
+
+
+def test_thinking_is_the_draft_until_the_text_begins(publisher, claim, sent):
+    draft = draft_of(publisher, claim)
+    draft.thinking.add("Let me ")
+    publisher.flush()
+    draft.thinking.add("see")
+    publisher.flush()
+    stored = Draft.objects.get()
+    assert (stored.kind, stored.text, stored.event_id) == (
+        "thinking", "Let me see", draft.thinking.event_id,
+    )  # fmt: skip
+
+    draft.text.add("It is")
+    draft.thinking.add(" and more")
+    publisher.flush()
+    stored = Draft.objects.get()
+    assert (stored.kind, stored.text, stored.event_id) == ("text", "It is", draft.text.event_id)
+    assert [(d.kind, d.offset, d.text) for d in sent] == [
+        ("thinking", 0, "Let me "),
+        ("thinking", 7, "see"),
+        ("text", 0, "It is"),
+    ]

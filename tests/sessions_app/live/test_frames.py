@@ -198,3 +198,17 @@ def test_the_frame_cache_is_bounded_and_keeps_recently_used_frames():
 
 def test_integers_of_any_size_can_be_encoded():
     assert json.loads(encode({"n": 10**40})) == {"n": 10**40}
+
+
+def test_thinking_is_an_assistant_frame_of_its_own_kind_without_its_signature():
+    stored = shown(Type.AGENT_THINKING, text="Hm.", model="m", provider_state="secret")
+
+    assert stored["type"] == "assistant"
+    assert stored["content"] == "Hm."
+    assert stored["metadata"] == {"kind": "thinking", "model": "m"}
+    live = delta_frame(
+        Delta(session_id=SESSION, event_id=uuid7(), run_id=RUN, offset=3, text="!", kind="thinking")
+    )
+    assert live["metadata"]["kind"] == "thinking"
+    assert live["metadata"]["event_type"] == "agent.thinking"
+    assert encode_event(event(Type.AGENT_THINKING, text="Hm.")).ends_answer

@@ -13,6 +13,11 @@ export function delta(eventId: string, offset: number, content: string, runId = 
   };
 }
 
+export function thought(eventId: string, offset: number, content: string): Frame {
+  const { metadata, ...frame } = delta(eventId, offset, content);
+  return { ...frame, metadata: { ...metadata, event_type: "agent.thinking", kind: "thinking" } };
+}
+
 /** Output of a running call. */
 export function output(toolUseId: string, offset: number, text: string): Frame {
   return {
