@@ -360,9 +360,9 @@ def _forget_proposals(row: MemoryEntry) -> None:
         outcome=ConsolidationChange.Outcome.SKIPPED, remark="A document was redacted meanwhile."
     )
     changes.update(content="", reasons=[], relies_on={})
-    Consolidation.objects.for_workspace(row.workspace_id).filter(agent_id=row.agent_id).update(
-        answers={}
-    )
+    if row.agent_id:
+        reviews = Consolidation.objects.for_workspace(row.workspace_id)
+        reviews.filter(agent_id=row.agent_id).update(answers={})
 
 
 def _store(row: MemoryEntry, before: tuple[object, ...]) -> MemoryEntry:

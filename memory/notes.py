@@ -322,9 +322,9 @@ def _pairs(
         return
     import numpy as np
 
-    matrix = np.asarray(vectors, dtype=np.float32)
-    lengths = np.linalg.norm(matrix, axis=1, keepdims=True)
-    matrix = matrix / np.where(lengths == 0, 1, lengths)
+    given = np.asarray(vectors, dtype=np.float32)
+    lengths = np.linalg.norm(given, axis=1, keepdims=True)
+    matrix = given / np.where(lengths == 0, 1, lengths)
     for at, note in enumerate(notes):
         likeness = matrix @ matrix[at]
         likeness[at] = -1

@@ -22,6 +22,7 @@ from memory import documents
 from memory.consolidation import Draft
 from memory.diffs import merge
 from memory.documents import ABSENT, Marks
+from memory.embeddings import lock_choice
 from memory.exceptions import ConsolidationOver
 from memory.models import (
     Consolidation,
@@ -281,7 +282,7 @@ def _lock_documents(
     row: Consolidation, changes: Iterable[ConsolidationChange]
 ) -> dict[str, MemoryEntry]:
     """Return the documents that the changes concern, by id, locked in the order of their paths."""
-    documents.lock_choice(row.workspace_id)
+    lock_choice(row.workspace_id)
     ids = {one for change in changes for one, hash in change.relies_on.items() if hash}
     ids |= {str(change.entry_id) for change in changes if change.entry_id}
     rows = MemoryEntry.objects.for_workspace(row.workspace_id).filter(

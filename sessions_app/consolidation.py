@@ -7,7 +7,7 @@ run finished is finished by the next one.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
@@ -36,7 +36,7 @@ from sessions_app.harness.model_call import complete
 from sessions_app.harness.turn import Turn
 from sessions_app.lanes import run_queue
 from sessions_app.log.sql import lock_lane, retry_on_disconnect
-from sessions_app.models import Run, SessionEvent, ToolExecution
+from sessions_app.models import Run, Session, SessionEvent, ToolExecution
 from sessions_app.sessions import get_or_create_session, use_newest_version
 from tenants.billing.spending import dollars
 from tenants.exceptions import BudgetReached, OutOfCredits
@@ -49,9 +49,9 @@ log = structlog.get_logger(__name__)
 SESSION_KEY, TITLE = "memory-consolidation", "Memory consolidation"
 #: The provider whose answers are scripted: it cannot judge notes.
 DEMO = "demo"
-#: How many of the newest messages are searched for again to see which notes they use, and how far a
-#: message or a call may lie back: for promotion, and for what was never used.
-MOST_MESSAGES = 300
+#: How many of the newest messages, of how many sessions, are searched for again to see which notes
+#: they use; and how far a message may lie back: for promotion, and for what was never used.
+MOST_MESSAGES, MOST_SESSIONS = 300, 200
 LATELY, WINDOW = timedelta(days=30), consolidation.UNUSED_FOR
 #: A note counts as used by a message if it is among its first hits and fits so well by itself.
 FIRST_HITS, GOOD_HIT = 3, 0.5
@@ -205,24 +205,28 @@ def recent_uses(turn: Turn) -> Uses:
     reader = Reader(workspace_id=turn.workspace_id, agent_id=turn.agent_id)
     if not is_local(chosen_embedder(turn.workspace_id)):
         return Uses(since=now)
-    messages = list(_messages(turn))
+    sessions = list(
+        Session.objects.for_workspace(turn.workspace_id)
+        .filter(agent=turn.agent_id, active_at__gte=now - WINDOW)
+        .latest_first()
+        .values_list("pk", flat=True)[:MOST_SESSIONS]
+    )
+    messages = list(_messages(turn, sessions))
     for created_at, text in messages:
         turn.check_time()
         for hit in recall(reader, text, Search(limit=FIRST_HITS)):
             documents[hit.entry_id] += 1
             if hit.strength >= GOOD_HIT and created_at >= now - LATELY:
                 notes[hit.entry_id, hit.text] += 1
-    documents += _reads(turn)
-    is_complete = len(messages) < MOST_MESSAGES
-    return Uses(
-        since=now - WINDOW if is_complete else messages[-1][0], documents=documents, notes=notes
-    )
+    documents += _reads(turn, sessions)
+    is_complete = len(messages) < MOST_MESSAGES and len(sessions) < MOST_SESSIONS
+    return Uses(since=now - WINDOW if is_complete else now, documents=documents, notes=notes)
 
 
-def _messages(turn: Turn) -> Iterator[tuple[Any, str]]:
-    """Yield the newest messages to the agent, newest first."""
+def _messages(turn: Turn, sessions: Sequence[UUID]) -> Iterator[tuple[Any, str]]:
+    """Yield the newest messages in these sessions, newest first."""
     rows = SessionEvent.objects.for_workspace(turn.workspace_id).filter(
-        session__agent_id=turn.agent_id,
+        session__in=sessions,
         type=SessionEvent.Type.USER_MESSAGE,
         created_at__gte=timezone.now() - WINDOW,
     )
@@ -232,10 +236,10 @@ def _messages(turn: Turn) -> Iterator[tuple[Any, str]]:
             yield created_at, text[:LONGEST_QUERY]
 
 
-def _reads(turn: Turn) -> Counter[UUID]:
-    """Count how often each document was read by its path."""
+def _reads(turn: Turn, sessions: Sequence[UUID]) -> Counter[UUID]:
+    """Count how often each document was read by its path in these sessions."""
     rows = ToolExecution.objects.for_workspace(turn.workspace_id).filter(
-        session__agent_id=turn.agent_id,
+        session__in=sessions,
         name="memory_get",
         created_at__gte=timezone.now() - WINDOW,
     )

@@ -7,6 +7,7 @@ the embedded model, which costs nothing. They are deleted with their session.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from django.db import connection, transaction
 
@@ -35,7 +36,7 @@ def similar_messages(session: Session, query: str, *, before: int, most: int) ->
     if vector is None:
         return {}
     add_vectors(session, before=before)
-    params = {
+    params: dict[str, Any] = {
         "query": f"[{','.join(map(str, vector))}]",
         "workspace": session.workspace_id,
         "session": session.pk,

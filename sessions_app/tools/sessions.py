@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
@@ -212,11 +211,11 @@ def _matching(session: Session, query: str, limit: int) -> list[SessionEvent]:
     )
     by_words = dict(ranked.order_by("-rank", "-seq").values_list("seq", "rank")[: limit * 2])
     by_meaning = similar_messages(session, query, before=current, most=limit * 2)
-    score: Counter[int] = Counter()
+    score: dict[int, float] = {}
     for found in (by_words, by_meaning):
         best = max(found.values(), default=0) or 1
         for seq, value in found.items():
-            score[seq] += value / best
+            score[seq] = score.get(seq, 0.0) + value / best
     order = sorted(score, key=lambda seq: (-score[seq], -seq))[:limit]
     events = {event.seq: event for event in session.events.filter(seq__in=order)}
     return [events[seq] for seq in order]
