@@ -77,6 +77,7 @@ def measure_cache(turns: int) -> None:
     """Print the share of tokens that each request has in common with the beginning of the last one."""
     from bench.shared_prefix import cacheable_share, naive_order, text_of
     from memory.documents import write_entry
+    from memory.models import MemoryEntry
     from memory.ownership import Owner, person
     from sessions_app import runtime
 
@@ -84,7 +85,9 @@ def measure_cache(turns: int) -> None:
     for subject in SUBJECTS:
         write_entry(
             owner=Owner(
-                workspace_id=session.workspace_id, scope="agent", owner_id=session.agent_id
+                workspace_id=session.workspace_id,
+                scope=MemoryEntry.Scope.AGENT,
+                owner_id=session.agent_id,
             ),
             path=f"{subject}.md",
             content=f"The {subject} stands in the room of the {subject}.",

@@ -58,10 +58,10 @@ class ApprovalInput(serializers.Serializer):
 
 class QuestionFieldSerializer(serializers.Serializer):
     name = serializers.CharField()
-    label = serializers.CharField()
+    label = serializers.CharField()  # type: ignore[assignment]
     kind = serializers.ChoiceField(choices=["text", "choice", "several", "number", "date", "file"])
     options = serializers.ListField(child=serializers.CharField())
-    required = serializers.BooleanField()
+    required = serializers.BooleanField()  # type: ignore[assignment]
 
 
 class QuestionSerializer(serializers.Serializer):
