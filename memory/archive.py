@@ -26,6 +26,7 @@ from core.exceptions import Invalid
 from memory import documents
 from memory.documents import MOST_BYTES, checked_path
 from memory.exceptions import MemoryConflict
+from memory.index import vectors_later
 from memory.models import MemoryEntry, MemoryVersion
 from memory.ownership import Author, Owner
 from tools_app.storage import check_disk
@@ -300,7 +301,7 @@ def import_archive(
     check_disk()
     author = Author(kind=MemoryVersion.Author.IMPORT, user_id=by)
     created = changed = 0
-    with transaction.atomic():
+    with transaction.atomic(), vectors_later():
         known = _hashes(owner)
         for document in archived:
             before = known.get(document.path)

@@ -16,11 +16,14 @@ from django.db.models import QuerySet
 
 from agents.exceptions import ProviderUnavailable
 from memory.embedders import (
-    DEFAULT,
     MOST_DIMENSIONS,
+    SENTENCES,
+    STATIC,
     Embedder,
+    SentenceEmbedder,
     Vector,
     WordLlamaEmbedder,
+    default_model,
     embedder_named,
 )
 from memory.models import EmbeddingChoice, MemoryChunk, MemoryVector
@@ -29,20 +32,28 @@ from memory.models import EmbeddingChoice, MemoryChunk, MemoryVector
 def chosen_embedder(workspace_id: UUID) -> Embedder:
     """Return the embedder that searches of this workspace use."""
     choice = EmbeddingChoice.objects.for_workspace(workspace_id).first()
-    name = choice.model if choice else DEFAULT
+    name = choice.model if choice else default_model()
     return embedder_named(name, workspace_id=workspace_id)
 
 
 def writers_embedders(workspace_id: UUID) -> list[Embedder]:
-    """Return the embedders for new text: the chosen model's, and the one that is being moved to."""
-    choice = EmbeddingChoice.objects.for_workspace(workspace_id).first()
-    names = [choice.model, choice.coming] if choice else [DEFAULT]
+    """Return the embedders for new text: the chosen model's, and the one that is being moved to.
+
+    The first text of a workspace chooses its model, so that another default never hides its vectors.
+    """
+    choices = EmbeddingChoice.objects.for_workspace(workspace_id)
+    choice = choices.first()
+    if choice is None:
+        first = EmbeddingChoice(workspace_id=workspace_id, model=default_model())
+        EmbeddingChoice.objects.bulk_create([first], ignore_conflicts=True)
+        choice = choices.get()
+    names = [choice.model, choice.coming]
     return [embedder_named(name, workspace_id=workspace_id) for name in names if name]
 
 
 def is_local(embedder: Embedder) -> bool:
-    """Return whether an embedder is fast and always available, so that a transaction may use it."""
-    return isinstance(embedder, WordLlamaEmbedder)
+    """Return whether an embedder needs no network, so that a transaction may use it."""
+    return isinstance(embedder, SentenceEmbedder | WordLlamaEmbedder)
 
 
 def add_vectors(
@@ -85,8 +96,8 @@ BUILD_MEMORY = "256MB"
 
 
 def index_name(model: str) -> str:
-    if model == DEFAULT:
-        return "memory_vector_wordllama"
+    if model in (SENTENCES, STATIC):
+        return f"memory_vector_{model}"
     return f"memory_vector_{sha256(model.encode()).hexdigest()[:16]}"
 
 
@@ -115,7 +126,8 @@ def ensure_index(embedder: Embedder) -> None:
         cursor.execute("RESET maintenance_work_mem")
 
 
-BATCH = 200
+#: Chunks in one commit.
+BATCH = 50
 #: Seconds before each retry of a busy provider, unless it sends its own delay.
 PAUSES = (1.0, 5.0, 20.0, 60.0)
 LONGEST_PAUSE = 120.0
@@ -151,7 +163,7 @@ def _announce(workspace_id: UUID, model: str) -> None:
     """Let writers embed with this model too, from now on."""
     lock_choice(workspace_id, alone=True)
     choice, _ = EmbeddingChoice.objects.get_or_create(
-        workspace_id=workspace_id, defaults={"model": DEFAULT}
+        workspace_id=workspace_id, defaults={"model": default_model()}
     )
     choice.coming = "" if choice.model == model else model
     choice.save(update_fields=["coming"])
@@ -169,7 +181,7 @@ def _fill(workspace_id: UUID, embedder: Embedder, progress: Progress) -> int:
         if not chunks:
             return done
         after = chunks[-1].pk
-        done += _add(chunks, embedder)
+        done += add_to_living(chunks, embedder)
         progress(min(total, total - left + done), total)
 
 
@@ -183,7 +195,7 @@ def _embed_patiently(texts: list[str], embedder: Embedder) -> list[Vector]:
     return embedder.embed(texts)
 
 
-def _add(chunks: list[MemoryChunk], embedder: Embedder) -> int:
+def add_to_living(chunks: list[MemoryChunk], embedder: Embedder) -> int:
     """Embed first, then store the vectors of chunks that still exist: documents may have changed."""
     vectors = _embed_patiently([chunk.text for chunk in chunks], embedder)
     with transaction.atomic():

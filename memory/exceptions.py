@@ -16,3 +16,10 @@ class MemoryTooLarge(Fault):
 
     code = "memory_too_large"
     status = 413
+
+
+class ModelUnavailable(Fault):
+    """The embedded sentence model is not installed. Documents are found by their words."""
+
+    code = "model_unavailable"
+    status = 503

@@ -188,6 +188,8 @@ class Memory:
     path: str
     text: str
     trusted: bool
+    #: Why it was recalled, for people who look at the context.
+    reasons: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -231,7 +233,7 @@ def _recall(reader: Reader, query: str) -> list[Hit]:
     except (Fault, DatabaseError) as error:
         log.warning("recall_failed", why=str(error).strip())
         return []
-    return [hit for hit in found if hit.strength >= MIN_STRENGTH]
+    return [hit for hit in found if not hit.weak and hit.strength >= MIN_STRENGTH]
 
 
 def newest_user_text(entries: Sequence[LogEntry]) -> str:
@@ -257,6 +259,7 @@ def _recalled(hit: Hit) -> Memory:
         path=f"{hit.path} ({hit.updated_at:%Y-%m-%d})",
         text=hit.excerpt,
         trusted=hit.trust == MemoryEntry.Trust.TRUSTED,
+        reasons=hit.reasons,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -12,6 +13,7 @@ from agents.providers.base import Message, estimate_tokens
 from core.exceptions import NotFound
 from sessions_app.context.builder import (
     Context,
+    Memories,
     PromptInputs,
     build_context,
     load_basis,
@@ -21,6 +23,8 @@ from sessions_app.context.conversation import count_tokens
 from sessions_app.models import Session
 from tools_app.policy.effective import load_session_binding
 
+RECALLED = "recalled_memory"
+
 
 @dataclass(frozen=True, kw_only=True)
 class ContextPart:
@@ -29,6 +33,8 @@ class ContextPart:
     name: str
     tokens: int
     content: Any
+    #: What people are told about the part beside its text.
+    notes: Sequence[str] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,11 +101,21 @@ def _parts(context: Context) -> list[ContextPart]:
             name=name,
             tokens=estimate_tokens(text) + (framing if name == first else 0),
             content=text,
+            notes=_reasons(context.memories, text) if name == RECALLED else (),
         )
         for name, text in texts.items()
         if text or name == "instructions"
     ]
     return [*parts, _messages(_sent(context)), _tools(context)]
+
+
+def _reasons(memories: Memories, text: str) -> list[str]:
+    """Say why each document was recalled, and which found no room."""
+    return [
+        f"{one.path}: found by {one.reasons}"
+        + ("" if f"### {one.path}\n" in text else "; left out, because there was no room")
+        for one in memories.recalled
+    ]
 
 
 def _sent(context: Context) -> list[Message]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -167,6 +167,7 @@ class Section:
     width: int
     text: str
     rows: list[ContextRow]
+    notes: Sequence[str]
 
 
 @never_cache
@@ -208,6 +209,7 @@ def _sections(current: Preview) -> list[Section]:
                 width=width,
                 text=part.content if is_text else "",
                 rows=[] if is_text else _rows(part),
+                notes=part.notes,
             )
         )
         start += width

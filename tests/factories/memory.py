@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from memory.documents import write_entry
-from memory.models import EmbeddingChoice, MemoryChunk, MemoryEntry, MemoryVector, MemoryVersion
+from memory.models import (
+    EmbeddingChoice,
+    MemoryChunk,
+    MemoryEntry,
+    MemoryVector,
+    MemoryVersion,
+)
 from memory.ownership import Owner, person
 from tenants.models import Workspace
 from tests.factories.agents import agent
