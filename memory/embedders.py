@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from wordllama.inference import WordLlamaInference
 
 SENTENCES, STATIC = "minilm", "wordllama"
+#: The model that is always installed, and fast enough for texts whose vectors are not stored.
+DEFAULT = STATIC
 
 
 def default_model() -> str:
