@@ -3,8 +3,9 @@
 FROM python:3.13-slim AS packages
 WORKDIR /app
 RUN python -m venv /venv
-COPY requirements.lock ./
-RUN /venv/bin/pip install --no-cache-dir --disable-pip-version-check --require-hashes -r requirements.lock
+COPY requirements.lock requirements-optional.txt ./
+RUN /venv/bin/pip install --no-cache-dir --disable-pip-version-check --require-hashes -r requirements.lock \
+    && (/venv/bin/pip install --no-cache-dir --disable-pip-version-check --no-deps --require-hashes -r requirements-optional.txt || true)
 
 FROM python:3.13-slim
 # bubblewrap is the `local` sandbox, git prepares repositories that sessions mount.

@@ -3,8 +3,9 @@
 `python bench/memory.py FILE.json` takes conversations in the form of LoCoMo: a list of
 `{"conversation": {"session_1": [{"speaker", "dia_id", "text"}], "session_1_date_time": …},
 "qa": [{"question", "evidence": ["D1:3"], "category"}]}`. A question scores the share of its
-evidence turns in the first hits; a turn is a chunk, as memory splits transcripts. Without a
-file it measures speed.
+evidence turns in the first hits; a turn is a chunk, as memory splits transcripts. The first two
+conversations are those on which the weights were chosen, and are counted apart. Captions of pictures
+are left out. Without a file it measures the paraphrases in `tests/memory/paraphrases.py` and speed.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ from bench.memory_crowd import Writer, fill
 #: Questions of this category have no answer in the conversation.
 ADVERSARIAL = 5
 CUTS = (1, 5, 10)
+#: How many conversations at the beginning of the file the weights were chosen on.
+CHOSEN_ON = 2
 
 Ranking = Callable[[str], list[Any]]
 #: By chunk: its turns and its text.
@@ -44,18 +47,30 @@ def main() -> None:
         if options.file:
             measure_quality(json.loads(options.file.read_text()))
         else:
+            measure_paraphrases()
+            measure_indexing()
+            measure_agent()
             measure_speed(options.entries, options.agents, options.questions)
 
 
 def measure_quality(samples: list[dict[str, Any]]) -> None:
     from memory.ranking import Weights
 
-    alone = {"neighbours": 0.0, "named": 0.0, "recency": 0.0, "pin": 0.0}
+    alone = {"neighbours": 0.0, "document": 0.0, "named": 0.0, "recency": 0.0, "pin": 0.0}
     ways = {
         "text": Weights(meaning=0.0, label=0.0, beside=0.0, **alone),
         "vector": Weights(text=0.0, **alone),
         "fused": Weights(),
     }
+    for title, some in (("chosen on", samples[:CHOSEN_ON]), ("unseen", samples[CHOSEN_ON:])):
+        if some:
+            print(f"{title}: {len(some)} conversations")
+            measure_samples(some, ways)
+
+
+def measure_samples(samples: list[dict[str, Any]], ways: Mapping[str, Any]) -> None:
+    from memory.ranking import Weights
+
     results: dict[str, list[tuple[list[float], float, float]]] = {}
     for sample in samples:
         reader, turns = load(sample)
@@ -80,6 +95,7 @@ def measure_quality(samples: list[dict[str, Any]]) -> None:
 def load(sample: dict[str, Any]) -> tuple[Any, Turns]:
     """Store one conversation as an agent's memory. Return its reader and the turns in each chunk."""
     from memory.documents import write_entry
+    from memory.index import add_awaited_vectors
     from memory.models import MemoryVersion
     from memory.ownership import Author, Reader, owner_within
 
@@ -100,13 +116,14 @@ def load(sample: dict[str, Any]) -> tuple[Any, Turns]:
             held = set(piece.text.splitlines())
             ids = {one["dia_id"] for one, line in zip(said, lines, strict=True) if line in held}
             turns[piece.pk] = (ids, piece.text)
+    while add_awaited_vectors():
+        pass
     return reader, turns
 
 
 def _line(turn: dict[str, Any]) -> str:
-    """Return a turn on one line, with its picture's caption, short enough not to be cut."""
-    text = f"{turn['text']} {turn.get('blip_caption', '')}"
-    return " ".join(text.split())[:1_100]
+    """Return a turn on one line, short enough not to be cut."""
+    return " ".join(turn["text"].split())[:1_100]
 
 
 def ranked(reader: Any, weights: Any, *, thin: bool = False) -> Ranking:
@@ -120,13 +137,14 @@ def plain_vectors(reader: Any) -> Ranking:
     """Rank by the embedding of the whole, unchanged question."""
     from pgvector.django import CosineDistance
 
-    from memory.embedders import WordLlamaEmbedder
+    from memory.embeddings import chosen_embedder
     from memory.models import MemoryVector
 
-    rows = MemoryVector.objects.filter(owner_id__in=reader.owner_ids)
+    embedder = chosen_embedder(reader.workspace_id)
+    rows = MemoryVector.objects.filter(owner_id__in=reader.owner_ids, model=embedder.name)
 
     def rank(query: str) -> list[Any]:
-        near = CosineDistance("vector", WordLlamaEmbedder().embed([query])[0])
+        near = CosineDistance("vector", embedder.embed([query])[0])
         return list(rows.order_by(near).values_list("chunk_id", flat=True)[: max(CUTS)])
 
     return rank
@@ -143,6 +161,98 @@ def score(
     places = [place for place, held in enumerate(found, 1) if held & wanted]
     recalls = [len(wanted.intersection(set().union(*found[:cut]))) / len(wanted) for cut in CUTS]
     return recalls, 1 / places[0] if places else 0.0, took
+
+
+def measure_paraphrases() -> None:
+    """Print how many notes are found by a question in other words, among all the notes."""
+    from memory.recall import Search, recall
+    from tests.memory import paraphrases
+
+    reader = note_paraphrases()
+    for title, pairs in (
+        ("chosen on", paraphrases.CHOSEN_ON),
+        ("kept aside", paraphrases.KEPT_ASIDE),
+    ):
+        places = []
+        for _, note, question in pairs:
+            hits = recall(reader, question, Search(limit=10))
+            places.append(next((at for at, hit in enumerate(hits, 1) if note in hit.text), 0))
+        found = [sum(0 < place <= cut for place in places) for cut in (1, 3, 10)]
+        print(f"paraphrases {title}: {found} of {len(pairs)} in the first 1, 3 and 10")
+
+
+def note_paraphrases() -> Any:
+    from memory.documents import write_entry
+    from memory.models import MemoryVersion
+    from memory.ownership import Author, Reader, owner_within
+    from tests.memory import paraphrases
+
+    [agent] = installation.make_agents()
+    reader = Reader(workspace_id=agent.workspace_id, agent_id=agent.pk)
+    for path in paraphrases.NOTES:
+        write_entry(
+            owner=owner_within(reader, "agent"),
+            path=path,
+            content=paraphrases.content_of(path),
+            author=Author(kind=MemoryVersion.Author.IMPORT),
+        )
+    return reader
+
+
+def measure_indexing(notes: int = 1_000) -> None:
+    """Print how long the vectors of many notes take, the model's memory and a query's time."""
+    import psutil
+
+    from memory.embedders import SentenceEmbedder
+
+    process = psutil.Process()
+    before = process.memory_info().rss
+    embedder = SentenceEmbedder()
+    began = time.perf_counter()
+    embedder.embed(["first"])
+    first = installation.milliseconds_since(began)
+    loaded = process.memory_info().rss
+    writer = Writer()
+    cpu = time.process_time()
+    embedder.embed([f"{writer.text()}." for _ in range(notes)])
+    cpu = time.process_time() - cpu
+    after = process.memory_info().rss
+    millis = []
+    for _ in range(200):
+        question = writer.question(writer.text())
+        began = time.perf_counter()
+        embedder.embed_query(question, {})
+        millis.append(installation.milliseconds_since(began))
+    print(f"first text {first:.0f} ms; {notes:,} notes {cpu:.1f} s of one core")
+    print(f"memory: {(loaded - before) / 1e6:.0f} MB loaded, {(after - before) / 1e6:.0f} MB after")
+    print(f"vector of a question {installation.spread(millis)}")
+
+
+def measure_agent(documents: int = 1_000, questions: int = 200) -> None:
+    """Print how fast an agent with this many documents is searched, by each embedded model in turn."""
+    from memory.embedders import STATIC, default_model
+    from memory.embeddings import move
+    from memory.models import EmbeddingChoice
+    from memory.ownership import Reader
+    from memory.recall import Search, recall
+
+    [agent] = installation.make_agents()
+    writer = Writer()
+    texts = list(fill(agent.workspace_id, [agent.pk], documents, writer=writer).values())
+    began = time.perf_counter()
+    move(agent.workspace_id, default_model())
+    print(f"reembed of {documents:,} documents {time.perf_counter() - began:.1f} s")
+    reader = Reader(workspace_id=agent.workspace_id, agent_id=agent.pk)
+    millis: dict[str, list[float]] = {STATIC: [], default_model(): []}
+    for text in texts[:questions]:
+        question = writer.question(text)
+        for model, times in millis.items():
+            EmbeddingChoice.objects.filter(workspace_id=agent.workspace_id).update(model=model)
+            began = time.perf_counter()
+            recall(reader, question, Search())
+            times.append(installation.milliseconds_since(began))
+    for model, times in millis.items():
+        print(f"an agent of {documents:,} documents, {model:10} {installation.spread(times)}")
 
 
 def measure_speed(entries: int, agents: int, questions: int) -> None:

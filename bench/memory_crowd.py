@@ -41,9 +41,13 @@ def fill(
 
     from core.ids import uuid7
     from memory.embedders import WordLlamaEmbedder
-    from memory.models import MemoryChunk, MemoryEntry, MemoryVector
+    from memory.models import EmbeddingChoice, MemoryChunk, MemoryEntry, MemoryVector
 
+    # The sentence model would take half an hour for 100,000 texts.
     embedder = WordLlamaEmbedder()
+    EmbeddingChoice.objects.update_or_create(
+        workspace_id=workspace_id, defaults={"model": embedder.name}
+    )
     numbers = iter(range(count))
     texts: dict[UUID, str] = {}
     while batch := list(islice(numbers, BATCH)):

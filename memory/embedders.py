@@ -1,24 +1,36 @@
 """The embedding models, which turn text into vectors, behind one Protocol.
 
-`wordllama` is installed with the product and needs no network. A plugin registers its own by name.
-Any other name has the form `PROVIDER:MODEL@DIMENSIONS`, and is called with the workspace's key.
+`minilm` and `wordllama` are installed with the product and need no network. `minilm` understands
+sentences and is the default; `wordllama` averages word vectors and takes its place where the package
+with the weights cannot be installed. A plugin registers its own by name. Any other name has the form
+`PROVIDER:MODEL@DIMENSIONS`, and is called with the workspace's key.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, cast
 from uuid import UUID
 
 from core.exceptions import Invalid
+from core.fair_slots import FairSlots
 from core.plugins import add, check_callable, check_new, refuse
-from memory.ranking import COMMON, split_words
+from memory import sentence_model
+from memory.ranking import COMMON, EDGES, split_words
 
 if TYPE_CHECKING:
     from wordllama.inference import WordLlamaInference
 
-DEFAULT = "wordllama"
+SENTENCES, STATIC = "minilm", "wordllama"
+#: The model that is always installed, and fast enough for texts whose vectors are not stored.
+DEFAULT = STATIC
+
+
+def default_model() -> str:
+    """Return the embedded model for a workspace that has no memory yet."""
+    return SENTENCES if sentence_model.is_installed() else STATIC
+
 
 #: The most dimensions that an HNSW index supports.
 MOST_DIMENSIONS = 2_000
@@ -38,11 +50,62 @@ class Embedder(Protocol):
         ...
 
 
+#: One computation at a time in each process. A workspace with many queries waits for its own.
+computations = FairSlots(each=lambda: 1, total=lambda: 1)
+#: How long a search waits for its turn before it goes on with the words alone.
+QUERY_WAIT = 3.0
+#: Who computes the vectors of documents that are indexed later.
+INDEXING = "indexing"
+
+
+class SentenceEmbedder:
+    """Computes the meaning of whole sentences, on this machine."""
+
+    name = SENTENCES
+    dimensions = sentence_model.DIMENSIONS
+    #: Texts that have nothing to do with each other have a similarity of up to this.
+    weak_below = 0.3
+
+    def __init__(self, holder: Hashable = INDEXING) -> None:
+        self._holder = holder
+
+    def embed(self, texts: Sequence[str]) -> list[Vector]:
+        """Return the vectors, in small steps between which queries get their turn."""
+        vectors: list[Vector] = []
+        for start in range(0, len(texts), TEXTS_AT_ONCE):
+            some = texts[start : start + TEXTS_AT_ONCE]
+            # A text must get its vector, so it waits for as long as it takes.
+            while not computations.take(self._holder, seconds=60):
+                pass
+            try:
+                vectors += sentence_model.sentence_model().encode(some).tolist()
+            finally:
+                computations.give_back(self._holder)
+        return vectors
+
+    def embed_query(self, query: str, rarity: Mapping[str, float]) -> Vector | None:
+
+        def weight_of(word: str) -> float:
+            return rarity.get(word.strip(EDGES).lower(), 1.0)
+
+        if not any(weight_of(word) for word in query.split()):
+            return None
+        refusal = "The embedding model of this process is busy."
+        with computations.hold(self._holder, seconds=QUERY_WAIT, refusal=refusal):
+            vector = sentence_model.sentence_model().encode_query(query, weight_of)
+        return cast("Vector", vector.tolist())
+
+
+#: So many texts hold the model for about a tenth of a second.
+TEXTS_AT_ONCE = 8
+
+
 class WordLlamaEmbedder:
     """Averages static word vectors: small, fast and offline."""
 
-    name = DEFAULT
+    name = STATIC
     dimensions = 256
+    weak_below = 0.3
 
     def embed(self, texts: Sequence[str]) -> list[Vector]:
         if not texts:
@@ -108,7 +171,7 @@ def register_embedder(name: str, make: Callable[[UUID], Embedder], *, dimensions
     from agents.providers.embeddings import model_named
 
     check_new(EMBEDDERS, name, kind="embedder")
-    if name == DEFAULT or model_named(name, ""):
+    if name in (SENTENCES, STATIC) or model_named(name, ""):
         refuse("embedder", f"the name {name!r} is taken.")
     if type(dimensions) is not int or not 1 <= dimensions <= MOST_DIMENSIONS:
         refuse("embedder", f"{name} must have from 1 to {MOST_DIMENSIONS} dimensions.")
@@ -127,8 +190,10 @@ def register_embedder(name: str, make: Callable[[UUID], Embedder], *, dimensions
 
 
 def embedder_named(name: str, *, workspace_id: UUID) -> Embedder:
-    """Return the embedder for a name such as `wordllama`, `gemini` or `openai:NAME@768`."""
-    if name == DEFAULT:
+    """Return the embedder for a name such as `minilm`, `gemini` or `openai:NAME@768`."""
+    if name == SENTENCES:
+        return SentenceEmbedder(workspace_id)
+    if name == STATIC:
         return WordLlamaEmbedder()
     if name in EMBEDDERS:
         return EMBEDDERS[name](workspace_id)

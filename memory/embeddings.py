@@ -18,11 +18,14 @@ from agents.exceptions import ProviderUnavailable
 from core.db import release_connection
 from core.throttling import embedding_slot
 from memory.embedders import (
-    DEFAULT,
     MOST_DIMENSIONS,
+    SENTENCES,
+    STATIC,
     Embedder,
+    SentenceEmbedder,
     Vector,
     WordLlamaEmbedder,
+    default_model,
     embedder_named,
 )
 from memory.models import EmbeddingChoice, MemoryChunk, MemoryVector
@@ -31,20 +34,28 @@ from memory.models import EmbeddingChoice, MemoryChunk, MemoryVector
 def chosen_embedder(workspace_id: UUID) -> Embedder:
     """Return the embedder that searches of this workspace use."""
     choice = EmbeddingChoice.objects.for_workspace(workspace_id).first()
-    name = choice.model if choice else DEFAULT
+    name = choice.model if choice else default_model()
     return embedder_named(name, workspace_id=workspace_id)
 
 
 def writers_embedders(workspace_id: UUID) -> list[Embedder]:
-    """Return the embedders for new text: the chosen model's, and the one that is being moved to."""
-    choice = EmbeddingChoice.objects.for_workspace(workspace_id).first()
-    names = [choice.model, choice.coming] if choice else [DEFAULT]
+    """Return the embedders for new text: the chosen model's, and the one that is being moved to.
+
+    The first text of a workspace chooses its model, so that another default never hides its vectors.
+    """
+    choices = EmbeddingChoice.objects.for_workspace(workspace_id)
+    choice = choices.first()
+    if choice is None:
+        first = EmbeddingChoice(workspace_id=workspace_id, model=default_model())
+        EmbeddingChoice.objects.bulk_create([first], ignore_conflicts=True)
+        choice = choices.get()
+    names = [choice.model, choice.coming]
     return [embedder_named(name, workspace_id=workspace_id) for name in names if name]
 
 
 def is_local(embedder: Embedder) -> bool:
-    """Return whether an embedder is fast and always available, so that a transaction may use it."""
-    return isinstance(embedder, WordLlamaEmbedder)
+    """Return whether an embedder needs no network, so that a transaction may use it."""
+    return isinstance(embedder, SentenceEmbedder | WordLlamaEmbedder)
 
 
 def add_vectors(
@@ -87,8 +98,8 @@ BUILD_MEMORY = "256MB"
 
 
 def index_name(model: str) -> str:
-    if model == DEFAULT:
-        return "memory_vector_wordllama"
+    if model in (SENTENCES, STATIC):
+        return f"memory_vector_{model}"
     return f"memory_vector_{sha256(model.encode()).hexdigest()[:16]}"
 
 
@@ -117,7 +128,8 @@ def ensure_index(embedder: Embedder) -> None:
         cursor.execute("RESET maintenance_work_mem")
 
 
-BATCH = 200
+#: Chunks in one commit.
+BATCH = 50
 #: Seconds before each retry of a busy provider, unless it sends its own delay.
 PAUSES = (1.0, 5.0, 20.0, 60.0)
 LONGEST_PAUSE = 120.0
@@ -170,7 +182,7 @@ def _announce(workspace_id: UUID, model: str) -> None:
     """Let writers embed with this model too, from now on."""
     lock_choice(workspace_id, alone=True)
     choice, _ = EmbeddingChoice.objects.get_or_create(
-        workspace_id=workspace_id, defaults={"model": DEFAULT}
+        workspace_id=workspace_id, defaults={"model": default_model()}
     )
     choice.coming = "" if choice.model == model else model
     choice.save(update_fields=["coming"])
@@ -191,7 +203,7 @@ def _fill(
         if not chunks:
             return done
         after = chunks[-1].pk
-        done += _add(chunks, embedder)
+        done += add_to_living(chunks, embedder)
         progress(min(total, total - left + done), total)
 
 
@@ -205,7 +217,7 @@ def _embed_patiently(texts: list[str], embedder: Embedder) -> list[Vector]:
     return embedder.embed(texts)
 
 
-def _add(chunks: list[MemoryChunk], embedder: Embedder) -> int:
+def add_to_living(chunks: list[MemoryChunk], embedder: Embedder) -> int:
     """Embed first, then store the vectors of chunks that still exist: documents may have changed."""
     texts = [chunk.text for chunk in chunks]
     release_connection()  # The model may be slow, or busy with other workspaces.

@@ -28,3 +28,10 @@ class ConsolidationOver(Conflict):
     """This consolidation was decided already."""
 
     code = "consolidation_over"
+
+
+class ModelUnavailable(Fault):
+    """The embedded sentence model is not installed. Documents are found by their words."""
+
+    code = "model_unavailable"
+    status = 503

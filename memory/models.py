@@ -85,6 +85,8 @@ class MemoryEntry(OwnedModel):
     #: Readable by its path, but never found by a search or shown because it is pinned.
     never_recall = models.BooleanField(default=False)
     trust = models.CharField(max_length=9, choices=Trust, default=Trust.TRUSTED)
+    #: Whether chunks still lack vectors of an embedded model; see `memory.index`.
+    awaits_vectors = models.BooleanField(default=False, db_default=False, editable=False)
     updated_at = models.DateTimeField(db_default=Now(), editable=False)
     deleted_at = models.DateTimeField(null=True, blank=True, editable=False)
 
@@ -97,6 +99,9 @@ class MemoryEntry(OwnedModel):
         indexes = [
             models.Index(fields=["workspace", "owner_id"], name="memory_entry_by_owner"),
             models.Index(fields=["owner_id"], condition=Q(pinned=True), name="memory_entry_pinned"),
+            models.Index(
+                fields=["id"], condition=Q(awaits_vectors=True), name="memory_entry_awaits_vectors"
+            ),
         ]
         constraints = [
             models.UniqueConstraint(

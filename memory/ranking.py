@@ -17,6 +17,7 @@ from django.db import connection, transaction
 
 from memory.models import LANGUAGE
 from memory.ownership import Reader, visible_sql
+from memory.periods import Period
 
 #: Rarity is measured on at most this many of the reader's chunks: enough to find common words.
 SAMPLE = 2_000
@@ -110,17 +111,24 @@ class Weights:
     """The weight of each part of a score."""
 
     text: float = 0.5
-    meaning: float = 0.3
+    meaning: float = 0.4
     #: Applies to the mean score of the chunks before and after.
-    neighbours: float = 0.2
+    neighbours: float = 0.3
+    #: Applies to the score of the best chunk of the same document; part of `neighbours` in a hit.
+    document: float = 0.2
     #: Added when the query names the speaker of the chunk.
-    named: float = 0.1
+    named: float = 0.15
+    #: Added when the query names a time and the chunk is of that time.
+    dated: float = 0.3
     recency: float = 0.05
     half_life_days: float = 30.0
     pin: float = 0.05
     #: A word in a neighbouring chunk, relative to one in the chunk; `ts_rank`'s weight D.
-    beside: float = 0.2
+    beside: float = 0.35
     label: float = 0.4
+    #: The best coverage from which words and neighbours count in full. If no chunk reaches it, the
+    #: question is in other words than the notes, and what matches does so by chance.
+    confident: float = 0.35
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,6 +153,7 @@ class Ranked:
     meaning: float
     neighbours: float
     named: float
+    dated: float
     recency: float
     pin: float
     score: float
@@ -159,6 +168,7 @@ def rank(
     weights: Weights,
     limit: int,
     exact_up_to: int = EXACT_CHUNKS,
+    period: Period | None = None,
 ) -> list[Ranked]:
     """Return the best chunks, best first."""
     meant = f"[{','.join(map(str, vector))}]" if vector is not None else None
@@ -173,7 +183,12 @@ def rank(
         "w_text": weights.text,
         "w_meaning": weights.meaning,
         "w_neighbours": weights.neighbours,
+        "w_document": weights.document,
         "w_named": weights.named,
+        "w_dated": weights.dated,
+        "first": period.first if period else None,
+        "last": period.last if period else None,
+        "confident": weights.confident,
         "w_recency": weights.recency,
         "half_life": weights.half_life_days * 86_400,
         "w_pin": weights.pin,
@@ -246,7 +261,7 @@ COLUMNS = tuple(Ranked.__dataclass_fields__)
 VECTORS = "LEFT JOIN memory_memoryvector v ON v.chunk_id = c.id AND v.model = %(model)s"
 
 #: Weights are cast: PostgreSQL reads `0.05` as numeric, whose powers would dominate the cost.
-STATEMENT = """
+STATEMENT = r"""
 WITH asked AS MATERIALIZED (
   SELECT quote_literal(lexeme)::tsquery AS word,
          (quote_literal(lexeme) || ':C')::tsquery AS speaker,
@@ -265,19 +280,31 @@ WITH asked AS MATERIALIZED (
            bool_or(f.tsv @@ a.speaker) AS named
     FROM asked a WHERE f.tsv @@ a.word
   ) t ON true
+), trusted AS (
+  SELECT least(1, max(coverage) / %(confident)s::float8) AS words,
+         nullif(max(coverage), 0) AS coverage, nullif(max(cosine), 0) AS cosine
+  FROM scored
 ), fused AS (
   SELECT s.*,
-         coalesce(%(w_text)s::float8 * coverage / nullif(max(coverage) OVER (), 0), 0) AS words,
-         coalesce(%(w_meaning)s::float8 * cosine / nullif(max(cosine) OVER (), 0), 0) AS meaning
-  FROM scored s
+         coalesce(%(w_text)s::float8 * s.coverage / t.coverage * power(t.words, 4), 0) AS words,
+         coalesce(%(w_meaning)s::float8 * s.cosine / t.cosine, 0) AS meaning,
+         t.words AS trust
+  FROM scored s CROSS JOIN trusted t
 ), smoothed AS (
-  SELECT f.*, %(w_neighbours)s::float8 / 2 * (
-    coalesce(lag(words + meaning) OVER place, 0) + coalesce(lead(words + meaning) OVER place, 0)
+  SELECT f.*, trust * (
+    %(w_neighbours)s::float8 / 2 * (
+      coalesce(lag(words + meaning) OVER place, 0) + coalesce(lead(words + meaning) OVER place, 0)
+    ) + %(w_document)s::float8 * max(words + meaning) OVER (PARTITION BY entry_id)
   ) AS neighbours
   FROM fused f WINDOW place AS (PARTITION BY entry_id ORDER BY position)
 ), parts AS (
   SELECT s.id, s.entry_id, s.coverage, s.cosine, s.words, s.meaning, s.neighbours,
          CASE WHEN s.named THEN %(w_named)s::float8 ELSE 0 END AS named,
+         -- The day that the path names, as that of a daily log does, else of the last change.
+         CASE WHEN coalesce(substring(e.path FROM '\d{{4}}-\d{{2}}-\d{{2}}'),
+                            to_char(e.updated_at AT TIME ZONE 'UTC', 'YYYY-MM-DD')) COLLATE "C"
+                   BETWEEN %(first)s::text AND %(last)s::text
+              THEN %(w_dated)s::float8 ELSE 0 END AS dated,
          %(w_recency)s::float8 * power(0.5::float8,
            greatest(0, extract(epoch FROM now() - e.updated_at)::float8)
            / %(half_life)s::float8) AS recency,
@@ -286,13 +313,13 @@ WITH asked AS MATERIALIZED (
   FROM smoothed s JOIN agent_memory_entries e ON e.id = s.entry_id
   WHERE s.coverage > 0 OR s.cosine > 0
 ), best AS (
-  SELECT p.*, words + meaning + neighbours + named + recency + pin AS score
+  SELECT p.*, words + meaning + neighbours + named + dated + recency + pin AS score
   FROM parts p ORDER BY score DESC, id LIMIT %(most)s
 )
 SELECT b.id, b.entry_id, b.path, c.text, c.label,
        coalesce(previous.text, ''), coalesce(next.text, ''), b.scope, b.trust, b.pinned,
-       b.updated_at, b.coverage, b.cosine, b.words, b.meaning, b.neighbours, b.named, b.recency,
-       b.pin, b.score
+       b.updated_at, b.coverage, b.cosine, b.words, b.meaning, b.neighbours, b.named, b.dated,
+       b.recency, b.pin, b.score
 FROM best b JOIN memory_memorychunk c ON c.id = b.id
 LEFT JOIN memory_memorychunk previous
   ON previous.entry_id = c.entry_id AND previous.position = c.position - 1

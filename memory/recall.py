@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from uuid import UUID
 
 import structlog
@@ -15,8 +15,10 @@ from core.exceptions import Fault, Invalid
 from core.throttling import SEARCH_WAIT, embedding_slot
 from memory import ranking
 from memory.chunking import BETWEEN, headings_in
+from memory.embedders import Embedder
 from memory.embeddings import chosen_embedder, is_local
 from memory.ownership import Reader
+from memory.periods import period_in
 from memory.ranking import EDGES, QueryTerms, Ranked, Weights, split_words
 
 EXCERPT_CHARACTERS = 600
@@ -70,10 +72,23 @@ log = structlog.get_logger(__name__)
 
 LONGEST_QUERY = 2_000
 MOST_HITS = 50
-#: The least similarity of a chunk that shares no word with the query.
-LEAST_COSINE = 0.2
+#: A chunk that covers at least this part of the query's words is no weak match.
+WEAK_COVERAGE = 0.15
+#: The similarity from which a chunk is no weak match, for models that say nothing else.
+WEAK_COSINE = 0.2
 #: Two texts that share this part of their words count as the same.
 SAME_WORDS = 0.85
+
+
+REASON_WORDS = {
+    "text": "its words",
+    "meaning": "its meaning",
+    "neighbours": "the text around it",
+    "named": "its speaker",
+    "dated": "its date",
+    "recency": "its recency",
+    "pin": "its pin",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,6 +109,16 @@ class Hit:
     parts: dict[str, float]
     #: From 0 to 1, how well the chunk fits regardless of others: the score for unasked recall.
     strength: float
+    #: Whether it fits so little that it may be here only because nothing fits better.
+    weak: bool
+    #: Why it was found: the names of the parts that count, the largest first.
+    why: list[str]
+
+    @property
+    def reasons(self) -> str:
+        """Say why it was found: "its words, its meaning and its pin"."""
+        *most, last = [REASON_WORDS[name] for name in self.why]
+        return f"{', '.join(most)} and {last}" if most else last
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,8 +131,21 @@ class Search:
     thin: bool = True
 
 
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """The hits of a search, and how many good ones were left out as copies of better ones."""
+
+    hits: list[Hit]
+    copies: int = 0
+
+
 def recall(reader: Reader, query: str, search: Search | None = None) -> list[Hit]:
     """Return the best hits in the reader's memory, best first. Two or three statements."""
+    return find(reader, query, search).hits
+
+
+def find(reader: Reader, query: str, search: Search | None = None) -> Found:
+    """Search like `recall`, and say what was left out."""
     search = search or Search()
     query = query.replace("\x00", " ").strip()
     if not query or len(query) > LONGEST_QUERY:
@@ -115,33 +153,37 @@ def recall(reader: Reader, query: str, search: Search | None = None) -> list[Hit
     limit = max(1, min(search.limit, MOST_HITS))
     words = ranking.weigh(query, reader, count_to=search.exact_up_to + 1)
     if not words.chunks:
-        return []
-    vector, model = _meaning(reader, query, words)
+        return Found(hits=[])
+    embedder = chosen_embedder(reader.workspace_id)
     ranked = ranking.rank(
         reader,
         words,
-        vector=vector,
-        model=model,
+        vector=_vector(embedder, query, words),
+        model=embedder.name,
         weights=search.weights,
         limit=limit * 4 if search.thin else limit,
         exact_up_to=search.exact_up_to,
+        period=period_in(query, datetime.now(UTC).date()),
     )
-    fitting = [one for one in ranked if one.coverage > 0 or one.cosine >= LEAST_COSINE]
-    kept = diversify(fitting, limit) if search.thin else fitting
-    return [_hit(one, query) for one in kept]
+    kept = diversify(ranked, limit) if search.thin else ranked
+    weak_below = getattr(embedder, "weak_below", WEAK_COSINE)
+    first = ranked[:limit] if search.thin else []
+    return Found(
+        hits=[_hit(one, query, weak_below=weak_below) for one in kept],
+        copies=len(first) - sum(1 for _ in _different(first)),
+    )
 
 
-def _meaning(reader: Reader, query: str, words: QueryTerms) -> tuple[Sequence[float] | None, str]:
+def _vector(embedder: Embedder, query: str, words: QueryTerms) -> Sequence[float] | None:
     """Return the query's vector, or None if the model fails: words alone then decide."""
-    embedder = chosen_embedder(reader.workspace_id)
     try:
         if is_local(embedder):
-            return embedder.embed_query(query, words.by_word), embedder.name
+            return embedder.embed_query(query, words.by_word)
         with embedding_slot(reader.workspace_id, seconds=SEARCH_WAIT):
-            return embedder.embed_query(query, words.by_word), embedder.name
+            return embedder.embed_query(query, words.by_word)
     except Fault as fault:
         log.warning("query_not_embedded", model=embedder.name, why=fault.detail)
-        return None, embedder.name
+        return None
 
 
 def diversify(ranked: Sequence[Ranked], limit: int) -> list[Ranked]:
@@ -173,9 +215,22 @@ def _same(words: set[str], other: set[str]) -> bool:
     return len(words & other) >= SAME_WORDS * max(len(words | other), 1)
 
 
-def _hit(one: Ranked, query: str) -> Hit:
-    names = ("meaning", "neighbours", "named", "recency", "pin")
-    parts = {"text": one.words, **{name: getattr(one, name) for name in names}}
+#: The parts of a score, with the least that each adds to be named as a reason.
+REASONS = {
+    "text": 0.1,
+    "meaning": 0.2,
+    "neighbours": 0.1,
+    "named": 0.01,
+    "dated": 0.01,
+    "recency": 0.03,
+    "pin": 0.01,
+}
+
+
+def _hit(one: Ranked, query: str, *, weak_below: float) -> Hit:
+    values = {name: one.words if name == "text" else getattr(one, name) for name in REASONS}
+    parts = {name: round(float(value), 6) for name, value in values.items()}
+    reasons = [name for name, least in REASONS.items() if parts[name] >= least]
     return Hit(
         entry_id=one.entry_id,
         chunk_id=one.chunk_id,
@@ -193,6 +248,10 @@ def _hit(one: Ranked, query: str) -> Hit:
         pinned=one.pinned,
         updated_at=one.updated_at,
         score=round(float(one.score), 6),
-        parts={name: round(float(value), 6) for name, value in parts.items()},
+        parts=parts,
         strength=round(float(max(one.coverage, one.cosine)), 6),
+        weak=one.coverage < WEAK_COVERAGE and one.cosine < weak_below,
+        why=sorted(
+            reasons or [max(parts, key=lambda name: parts[name])], key=lambda name: -parts[name]
+        ),
     )

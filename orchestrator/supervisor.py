@@ -14,6 +14,7 @@ from django.conf import settings
 from django.db import connection
 
 from core.db import for_each
+from memory.index import add_awaited_vectors
 from orchestrator.canvas.tool_node import close_lost_calls
 from orchestrator.engine import recovery as workflows
 from orchestrator.tasks import sandbox as tasks
@@ -138,6 +139,7 @@ def duties() -> list[Duty]:
         Duty(every=3600.0, work=delete_old_minutes),
         Duty(every=5.0, work=BackgroundJob(fold_usage).start),
         Duty(every=2.0, work=BackgroundJob(fold_storage).start),
+        Duty(every=2.0, work=BackgroundJob(add_awaited_vectors).start),
         Duty(every=60.0, work=forget_old_deliveries),
         Duty(every=600.0, work=forget_old_items),
         Duty(every=3600.0, work=forget_old_mails),

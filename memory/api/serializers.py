@@ -116,6 +116,7 @@ class PartsSerializer(serializers.Serializer):
     meaning = serializers.FloatField(help_text="Similarity of the vectors.")
     neighbours = serializers.FloatField(help_text="How well the chunks around it match.")
     named = serializers.FloatField(help_text="The query names the speaker.")
+    dated = serializers.FloatField(help_text="The query names a time, and it is of that time.")
     recency = serializers.FloatField()
     pin = serializers.FloatField()
 
@@ -130,6 +131,12 @@ class HitSerializer(serializers.Serializer):
     score = serializers.FloatField()
     parts = PartsSerializer()
     strength = serializers.FloatField(help_text="From 0 to 1: how well it matches by itself.")
+    weak = serializers.BooleanField(
+        help_text="It fits so little that it may be here only because nothing fits better."
+    )
+    why = serializers.ListField(
+        child=serializers.CharField(), help_text="The parts that count, the largest first."
+    )
     scope = serializers.ChoiceField(choices=MemoryEntry.Scope.choices)
     trust = serializers.ChoiceField(choices=MemoryEntry.Trust.choices)
     pinned = serializers.BooleanField()

@@ -24,7 +24,7 @@ from memory.documents import ABSENT, DocumentInput, write_entry
 from memory.models import MemoryEntry
 from memory.ownership import Owner, Reader, owner_within, person
 from memory.pages import display
-from memory.recall import LONGEST_QUERY, Search, recall
+from memory.recall import LONGEST_QUERY, Search, find
 from orchestrator.models import Workflow
 from orchestrator.transfers import start_memory_export, start_memory_import
 from tenants.access import Principal, authorise
@@ -51,12 +51,12 @@ def memory(request: HttpRequest) -> HttpResponse:
         agent = str(searched_as) if searched_as else None
         searched = reader_for(principal, agent=agent, session=None)
         with search_slot(reader.workspace_id):
-            hits = recall(searched, query, Search(limit=HITS))
-        context["hits"] = display.search_hits(hits)
+            found = find(searched, query, Search(limit=HITS))
+        context |= {"hits": display.search_hits(found.hits), "copies": found.copies}
     elif "deleted" in request.GET:
-        found = list(_deleted(reader).order_by("-deleted_at")[:MOST_DELETED])
-        names = display.owner_names({one.owner_id: one.scope for one in found})
-        context["deleted"] = [(one, names[one.owner_id]) for one in found]
+        gone = list(_deleted(reader).order_by("-deleted_at")[:MOST_DELETED])
+        names = display.owner_names({one.owner_id: one.scope for one in gone})
+        context["deleted"] = [(one, names[one.owner_id]) for one in gone]
     return render(request, "pages/memory/memory.html", context)
 
 

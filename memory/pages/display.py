@@ -154,6 +154,7 @@ PARTS = {
     "meaning": "meaning",
     "neighbours": "around it",
     "named": "speaker",
+    "dated": "date",
     "recency": "recency",
     "pin": "pin",
 }

@@ -211,6 +211,8 @@ class Memory:
     trusted: bool
     #: Whether only the speaker may read it.
     personal: bool = False
+    #: Why it was recalled, for people who look at the context.
+    reasons: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -277,7 +279,7 @@ def _recall(reader: Reader, query: str) -> list[Hit]:
     except (Fault, DatabaseError) as error:
         log.warning("recall_failed", why=str(error).strip())
         return []
-    return [hit for hit in found if hit.strength >= MIN_STRENGTH]
+    return [hit for hit in found if not hit.weak and hit.strength >= MIN_STRENGTH]
 
 
 def newest_user_text(entries: Sequence[LogEntry]) -> str:
@@ -304,6 +306,7 @@ def _recalled(hit: Hit) -> Memory:
         text=hit.excerpt,
         trusted=hit.trust == MemoryEntry.Trust.TRUSTED,
         personal=hit.scope == MemoryEntry.Scope.USER,
+        reasons=hit.reasons,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
@@ -12,6 +13,7 @@ from agents.providers.base import Message, estimate_tokens
 from core.exceptions import NotFound
 from sessions_app.context.builder import (
     Context,
+    Memories,
     PromptInputs,
     build_context,
     load_basis,
@@ -33,6 +35,8 @@ class ContextPart:
     #: How many tokens are sent anew when this part changes: providers cache only beginnings. Zero for
     #: parts to which turns only add.
     resent: int = 0
+    #: What people are told about the part beside its text.
+    notes: Sequence[str] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,9 +135,23 @@ def _parts(context: Context) -> list[ContextPart]:
     ]
     note = context.note.text
     if note:
-        told = ContextPart(name="recalled_memory", tokens=estimate_tokens(note), content=note)
+        told = ContextPart(
+            name="recalled_memory",
+            tokens=estimate_tokens(note),
+            content=note,
+            notes=_reasons(context.memories, note),
+        )
         parts.append(told)
     return [*parts, _messages(_sent(replace(context, note=Note()))), _tools(context)]
+
+
+def _reasons(memories: Memories, text: str) -> list[str]:
+    """Say why each document was recalled, and which found no room."""
+    return [
+        f"{one.path}: found by {one.reasons}"
+        + ("" if f"### {one.path}\n" in text else "; left out, because there was no room")
+        for one in memories.recalled
+    ]
 
 
 def _sent(context: Context) -> list[Message]:

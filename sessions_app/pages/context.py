@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -171,6 +171,7 @@ class Section:
     rows: list[ContextRow]
     #: What a change of the part sends anew, in words; empty if it only grows.
     resent: str
+    notes: Sequence[str]
 
 
 @never_cache
@@ -213,6 +214,7 @@ def _sections(current: Preview) -> list[Section]:
                 text=part.content if is_text else "",
                 rows=[] if is_text else _rows(part),
                 resent=thousands(part.resent) if part.resent else "",
+                notes=part.notes,
             )
         )
         start += width

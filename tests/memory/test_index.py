@@ -7,6 +7,7 @@ from io import StringIO
 from django.core.management import call_command
 
 from memory.documents import change_entry, delete_entry
+from memory.index import add_awaited_vectors
 from memory.models import MemoryChunk, MemoryVector
 from memory.ownership import person
 from memory.recall import recall
@@ -60,6 +61,7 @@ def test_documents_split_by_an_older_release_are_split_again(remember):
     gone = remember("gone.md", "- fog\n- hail")
     delete_entry(gone)
     call_command("rechunk", stdout=StringIO())
+    add_awaited_vectors()
 
     assert list(rows(entry)) == ["- rain", "- sun"]
     assert rows(entry)["- sun"].pk == kept.pk

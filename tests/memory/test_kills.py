@@ -113,7 +113,7 @@ def test_a_killed_move_to_another_model_loses_nothing_and_can_continue(
             if code == 0:
                 break
             reached = last
-            assert MemoryVector.objects.filter(model="wordllama").count() == 5
+            assert MemoryVector.objects.filter(model="minilm").count() == 5
             assert len(recall(reader, "kettle in the kitchen")) == 5
             half = MemoryVector.objects.filter(model=MODEL).count()
             assert half in (0, 5), "a batch is one commit"

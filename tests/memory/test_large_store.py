@@ -58,19 +58,20 @@ def test_the_number_of_visible_chunks_decides_whether_indexes_are_used(
     sql = " ".join(query["sql"] for query in queries)
 
     assert ("hnsw.iterative_scan" in sql) is uses_indexes
-    assert ("::vector(256) <=>" in sql) is uses_indexes
+    assert ("::vector(384) <=>" in sql) is uses_indexes
 
 
 @pytest.mark.django_db
-def test_the_vectors_of_a_model_have_their_own_index():
+@pytest.mark.parametrize(("model", "size"), [("wordllama", 256), ("minilm", 384)])
+def test_the_vectors_of_a_model_have_their_own_index(model, size):
     with connection.cursor() as cursor:
         # With few rows any plan is cheap; the test is whether the index can be used.
         cursor.execute("SET LOCAL enable_seqscan = off; SET LOCAL enable_sort = off")
         cursor.execute(
-            "EXPLAIN SELECT chunk_id FROM memory_memoryvector WHERE model = 'wordllama'"
-            " ORDER BY vector::vector(256) <=> %s::vector(256) LIMIT 10",
-            [str([0.1] * 256)],
+            "EXPLAIN SELECT chunk_id FROM memory_memoryvector WHERE model = %s"  # noqa: S608
+            f" ORDER BY vector::vector({size}) <=> %s::vector({size}) LIMIT 10",
+            [model, str([0.1] * size)],
         )
         plan = "\n".join(row[0] for row in cursor.fetchall())
 
-    assert "memory_vector_wordllama" in plan
+    assert f"memory_vector_{model}" in plan

@@ -13,6 +13,7 @@ from agents.providers import embeddings
 from agents.providers import embeddings as provider_embeddings
 from agents.providers.keys import save_key
 from memory import embeddings as reembedding
+from memory.embedders import SENTENCES
 from memory.embeddings import chosen_embedder, missing, move
 from memory.models import EmbeddingChoice, MemoryChunk, MemoryVector
 from memory.recall import recall
@@ -51,7 +52,7 @@ def test_every_chunk_gets_a_vector_and_searches_use_the_new_model(
     assert seen[-1] == (7, 7)
     assert chosen_embedder(workspace.pk).name == MODEL
     sizes = MemoryVector.objects.values_list("model", "dimensions").distinct()
-    assert set(sizes) == {("wordllama", 256), (MODEL, 64)}
+    assert set(sizes) == {(SENTENCES, 384), (MODEL, 64)}
     hits = recall(reader, "kettle 3")
     assert hits[0].path == "notes/3.md"
     assert hits[0].parts["meaning"] > 0
@@ -88,7 +89,7 @@ def test_a_killed_move_continues_where_it_stopped(wire, reader, workspace, monke
     with pytest.raises(KeyboardInterrupt):
         move(workspace.pk, MODEL, progress=kill)
     connection.close()
-    assert chosen_embedder(workspace.pk).name == "wordllama"
+    assert chosen_embedder(workspace.pk).name == SENTENCES
     assert missing(workspace.pk, MODEL).count() == 3
     assert recall(reader, "kettles")
 
@@ -131,7 +132,7 @@ def test_a_refused_key_stops_the_move_and_changes_nothing(wire, remember, reader
 
     with pytest.raises(ProviderFault):
         move(workspace.pk, MODEL)
-    assert chosen_embedder(workspace.pk).name == "wordllama"
+    assert chosen_embedder(workspace.pk).name == SENTENCES
     assert recall(reader, "kettle")
 
 

@@ -26,7 +26,7 @@ def test_a_document_has_a_version_a_hash_chunks_and_vectors(remember, owner):
     assert entry.hash == version.hash == hash_of(version.content)
     assert (version.author, version.created_by) == ("person", owner)
     vector = MemoryVector.objects.get(chunk__entry=entry)
-    assert (vector.model, vector.dimensions, len(vector.vector)) == ("wordllama", 256, 256)
+    assert (vector.model, vector.dimensions, len(vector.vector)) == ("minilm", 384, 384)
 
 
 def test_a_new_text_creates_a_version_and_the_same_text_does_not(remember):

@@ -8,7 +8,7 @@ from django.core.management.base import BaseCommand
 from django.db import transaction
 
 from memory.documents import content_of, lock_entry
-from memory.index import index_entry
+from memory.index import index_entry, vectors_later
 from memory.models import MemoryEntry
 
 
@@ -18,7 +18,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         done = 0
         for entry in MemoryEntry.objects.kept().order_by("pk").iterator(chunk_size=200):
-            with transaction.atomic():
+            with transaction.atomic(), vectors_later():
                 row = lock_entry(entry)
                 index_entry(row, content_of(row))
             done += 1

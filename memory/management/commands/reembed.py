@@ -8,6 +8,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from core.exceptions import Fault
+from memory.embedders import default_model
 from memory.embeddings import move
 from tenants.models import Workspace
 
@@ -19,7 +20,9 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
-            "--model", required=True, help="wordllama, gemini, openai, or openai:NAME@DIMENSIONS"
+            "--model",
+            default=default_model(),
+            help="minilm (the default), wordllama, gemini, openai, or openai:NAME@DIMENSIONS",
         )
         parser.add_argument(
             "--workspace", help="The name, slug or id of one workspace; default: all."
