@@ -158,7 +158,7 @@ def find(reader: Reader, query: str, search: Search | None = None) -> Found:
     ranked = ranking.rank(
         reader,
         words,
-        vector=_vector(embedder, query, words),
+        vector=_vector(reader, embedder, query, words),
         model=embedder.name,
         weights=search.weights,
         limit=limit * 4 if search.thin else limit,
@@ -174,7 +174,9 @@ def find(reader: Reader, query: str, search: Search | None = None) -> Found:
     )
 
 
-def _vector(embedder: Embedder, query: str, words: QueryTerms) -> Sequence[float] | None:
+def _vector(
+    reader: Reader, embedder: Embedder, query: str, words: QueryTerms
+) -> Sequence[float] | None:
     """Return the query's vector, or None if the model fails: words alone then decide."""
     try:
         if is_local(embedder):
