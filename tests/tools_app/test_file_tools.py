@@ -74,7 +74,7 @@ def test_a_huge_file_is_searched_only_up_to_a_limit(call, files, monkeypatch):
 
 
 def test_a_binary_file_is_refused(call, files):
-    (files / "logo.png").write_bytes(b"\x00\x01 binary")
+    (files / "logo.png").write_bytes(b"\xfe\x00 binary")
 
     with pytest.raises(ToolFailed, match=r"logo.png is a binary file \(9 bytes\)"):
         call("read", path="logo.png")

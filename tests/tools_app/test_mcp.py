@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from hashlib import sha256
 from uuid import uuid4
 
 import pytest
@@ -16,10 +17,12 @@ from agents.definitions import create_agent
 from tenants import vault
 from tests.conftest import key_client
 from tests.wire.mcp_process import McpProcess, free_port, wait_until
+from tests.wire.mcp_server import PIXEL
 from tools_app.exceptions import OutcomeUnknown, ToolFailed, ToolStopped
 from tools_app.mcp import servers
 from tools_app.mcp.servers import add_server, change_server
 from tools_app.models import McpServer
+from tools_app.parts import load_content
 from tools_app.policy.effective import effective_policy, filter_tools_by_policy
 from tools_app.policy.rules import Layer
 from tools_app.registry import ToolContext
@@ -98,7 +101,10 @@ def test_results_are_fenced_and_name_omitted_content(server, context):
     assert "You said hello" in output
     assert "untrusted content" in output
     assert call(context, "add", a=1, b=2).count('"sum": 3') == 1
-    assert "[image image/png, about" in call(context, "picture")
+    shown = call(context, "picture")
+    assert "Here it is." in shown
+    assert "'media_type': 'image/png'" in shown
+    assert load_content(context.workspace_id, sha256(PIXEL).hexdigest()) == PIXEL
 
 
 def test_invalid_arguments_are_refused_before_the_server_is_called(server, context, process):

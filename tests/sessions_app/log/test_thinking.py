@@ -67,10 +67,11 @@ def test_the_chat_folds_thinking_before_its_answer(talk, browser_client):
 
 
 async def test_the_export_over_rest_has_thinking_only_if_it_is_asked_for(async_db, talk, secret):
-    client: Any = AsyncClient(headers={"x-api-key": secret})
+    client: Any = AsyncClient()
+    key = {"x-api-key": secret}
     address = f"/api/v1/sessions/{talk.pk}/export/"
     plain, whole = [
-        b"".join([part async for part in (await client.get(where)).streaming_content])
+        b"".join([part async for part in (await client.get(where, headers=key)).streaming_content])
         for where in (address, f"{address}?thinking=true")
     ]
 
