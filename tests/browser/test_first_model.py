@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -32,9 +33,8 @@ def test_a_key_leads_to_an_answer_in_five_clicks(
     host = wire.url.split("//")[1].split("/")[0]
     with started("first-model", EGRESS_ALLOWED_PRIVATE=f"models={host}") as stack:
         cookies = sign_in_by_link(stack, chromium)
-        context = chromium.new_context(
-            base_url=stack.base_url, storage_state=cookies, viewport=WIDE
-        )
+        options: dict[str, Any] = {"base_url": stack.base_url, "viewport": WIDE}
+        context = chromium.new_context(storage_state=cookies, **options)
         context.set_default_timeout(TIMEOUT_MS)
         listen(context, complaints, EXPECTED_ERRORS)
         clicks: list[int] = []

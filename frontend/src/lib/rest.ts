@@ -20,7 +20,6 @@ export interface Rest {
   post<T>(path: string, body: Json, key?: string): Promise<T>;
   put<T>(path: string, body: Json): Promise<T>;
   patch<T>(path: string, body: Json): Promise<T>;
-  put<T>(path: string, body: Json): Promise<T>;
   remove(path: string): Promise<void>;
 }
 
@@ -53,7 +52,6 @@ export function restWith(token: string): Rest {
     post: (path, body, key) => call("POST", path, body, key),
     put: (path, body) => call("PUT", path, body),
     patch: (path, body) => call("PATCH", path, body),
-    put: (path, body) => call("PUT", path, body),
     remove: (path) => call("DELETE", path),
   };
 }

@@ -40,7 +40,7 @@ def test_a_turn_is_told_with_its_calls(browser_client, session):
     serve(session.pk)
     page = browser_client.get(f"/chat/{session.pk}/").text
 
-    assert '<div class="bubble" data-text>List the files</div>' in page
+    assert '<div class="bubble prose" data-text data-markdown>List the files</div>' in page
     assert "the built-in demo" in page
     assert '<span class="call-title">List a folder</span>' in page
     assert '<span class="sr-only">Done</span>' in page
@@ -86,7 +86,7 @@ def test_a_message_about_to_be_read_is_in_the_conversation(browser_client, sessi
     ask(session, "Hello there")
     page = browser_client.get(f"/chat/{session.pk}/").text
 
-    assert '<div class="bubble" data-text>Hello there</div>' in page
+    assert '<div class="bubble prose" data-text data-markdown>Hello there</div>' in page
     assert re.search(r"data-queue [^>]*hidden", page)
 
 
@@ -96,7 +96,7 @@ def test_messages_behind_a_running_answer_are_in_the_queue(browser_client, sessi
     ask(session, "second")
     page = browser_client.get(f"/chat/{session.pk}/").text
 
-    assert '<div class="bubble" data-text>second</div>' not in page
+    assert '<div class="bubble prose" data-text data-markdown>second</div>' not in page
     assert '<span class="queue-text">second</span>' in page
     assert [run["text"] for run in bootstrap_of(page)["queue"]] == ["second"]
 

@@ -140,11 +140,13 @@ def test_an_error_can_be_tried_again_until_something_newer_runs(session, princip
     assert "! The demo provider was asked to be overloaded." in told(session)
 
 
-def test_an_error_that_would_come_again_cannot_be_tried_again(session, principal):
+def test_a_refusal_can_be_tried_again_with_another_model(session, principal):
     say(principal, session, "fail with rejection")
     serve(session.pk)
 
-    assert told(session)[-1] == "! The demo provider was asked to refuse."
+    assert told(session)[-1] == "! The demo provider was asked to refuse. (retry)"
+    errors = [x for x in build_transcript(newest_window(session)) if isinstance(x, ErrorLine)]
+    assert errors[-1].is_of_the_model
 
 
 def test_a_call_without_a_result_in_a_session_at_rest_is_unknown(session):
