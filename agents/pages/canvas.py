@@ -17,8 +17,7 @@ from agents.canvas.graph import MOST_NODES, NODE_TYPES, validate
 from agents.canvas.layout import HEIGHT, WIDTH, lay_out
 from agents.canvas.templates import TEMPLATES
 from agents.models import Agent
-from orchestrator.canvas.plan import why_unfit, why_unfit_workflow
-from orchestrator.canvas.run import CANVAS
+from orchestrator.canvas.plan import CANVAS, why_unfit, why_unfit_workflow
 from orchestrator.engine.definition import definitions
 from orchestrator.models import WorkflowTrigger
 from sessions_app.builder import find_editable_agent
@@ -100,7 +99,7 @@ def context_of(principal: Principal, agent: Agent) -> dict[str, Any]:
                 "socket": f"/ws/agents/{agent.pk}/canvas/",
                 "workflows": reverse("workflows"),
                 "sessions": reverse("chat_session", args=[agent.pk]).removesuffix(f"{agent.pk}/"),
-                "trigger_new": f"{reverse('trigger_new')}?{urlencode({'agent': agent.pk})}",
+                "trigger_new": f"{reverse('trigger_new')}?{urlencode({'agent': str(agent.pk)})}",
                 "page": reverse("agent_canvas", args=[agent.pk]),
             },
         },
