@@ -115,6 +115,10 @@ class CanvasConsumer(AgentConsumer):
     It also passes on who else has the canvas open, which is not stored.
     """
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._said: list[float] = []
+
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
         """Pass on presence; answer every other message with a pong."""
         said = read_presence(text_data or "")
@@ -141,10 +145,6 @@ class CanvasConsumer(AgentConsumer):
             return False
         self._said.append(now)
         return True
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._said: list[float] = []
 
     @property
     def group(self) -> str:

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from agents.environments import environment_or_default, excess, find_environment
 from core.exceptions import Fault
-from orchestrator.canvas.run import CANVAS
+from orchestrator.canvas.plan import CANVAS
 from orchestrator.engine.lifecycle import start_workflow
 from orchestrator.tasks.start import CREATE, EXECUTE, chosen_agent
 from sessions_app.models import Session

@@ -22,7 +22,7 @@ from agents.canvas.expressions import Facts, fill, is_input, paths_in
 from core.db import lock_row
 from core.exceptions import Conflict, Fault, Invalid
 from core.validation import errors_under
-from orchestrator.canvas.run import CANVAS
+from orchestrator.canvas.plan import CANVAS
 from orchestrator.engine.definition import latest_version, validate_params
 from orchestrator.engine.lifecycle import start_workflow
 from orchestrator.models import TriggerFiring, Workflow, WorkflowTrigger

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
@@ -17,13 +18,13 @@ from agents.canvas.graph import MOST_NODES, NODE_TYPES, validate
 from agents.canvas.layout import HEIGHT, WIDTH, lay_out
 from agents.canvas.templates import TEMPLATES
 from agents.models import Agent
-from orchestrator.canvas.plan import why_unfit, why_unfit_workflow
-from orchestrator.canvas.run import CANVAS
+from orchestrator.canvas.plan import CANVAS, why_unfit, why_unfit_workflow
 from orchestrator.engine.definition import definitions
 from orchestrator.models import WorkflowTrigger
 from sessions_app.builder import find_editable_agent
 from tenants.access import Principal
 from tenants.authentication import principal_of
+from tools_app.registry import Tool
 from tools_app.workspace_tools import tools_of_workspace
 
 #: The icons that the editor draws.
@@ -64,27 +65,9 @@ def context_of(principal: Principal, agent: Agent) -> dict[str, Any]:
             "may_run": principal.may("run"),
             "canvas": {**drawn.as_json(), "problems": [issue.as_json() for issue in issues]},
             "most_nodes": MOST_NODES,
-            "tools": [
-                {
-                    "name": tool.name,
-                    "title": tool.title,
-                    "description": tool.description[:400],
-                    "category": str(tool.category),
-                    "schema": tool.json_schema,
-                }
-                for tool in sorted(tools.values(), key=lambda tool: (str(tool.category), tool.name))
-                if not why_unfit(tool)
-            ],
+            "tools": _tools(tools),
             "agents": _agents(agent),
-            "workflows": [
-                {
-                    "name": made.name,
-                    "about": made.description(),
-                    "schema": made.params.model_json_schema() if made.params else None,
-                }
-                for made in definitions()
-                if made.name != CANVAS and not why_unfit_workflow(made.name)
-            ],
+            "workflows": _workflows(),
             "plugins": [
                 {
                     "name": kind.name,
@@ -100,11 +83,39 @@ def context_of(principal: Principal, agent: Agent) -> dict[str, Any]:
                 "socket": f"/ws/agents/{agent.pk}/canvas/",
                 "workflows": reverse("workflows"),
                 "sessions": reverse("chat_session", args=[agent.pk]).removesuffix(f"{agent.pk}/"),
-                "trigger_new": f"{reverse('trigger_new')}?{urlencode({'agent': agent.pk})}",
+                "trigger_new": f"{reverse('trigger_new')}?{urlencode({'agent': str(agent.pk)})}",
                 "page": reverse("agent_canvas", args=[agent.pk]),
             },
         },
     }
+
+
+def _tools(tools: Mapping[str, Tool]) -> list[dict[str, Any]]:
+    """Return the tools that a node can call, by category."""
+    return [
+        {
+            "name": tool.name,
+            "title": tool.title,
+            "description": tool.description[:400],
+            "category": str(tool.category),
+            "schema": tool.json_schema,
+        }
+        for tool in sorted(tools.values(), key=lambda tool: (str(tool.category), tool.name))
+        if not why_unfit(tool)
+    ]
+
+
+def _workflows() -> list[dict[str, Any]]:
+    """Return the workflows that a node can run, beside canvases."""
+    return [
+        {
+            "name": made.name,
+            "about": made.description(),
+            "schema": made.params.model_json_schema() if made.params else None,
+        }
+        for made in definitions()
+        if made.name != CANVAS and not why_unfit_workflow(made.name)
+    ]
 
 
 def _name_of(principal: Principal) -> str:

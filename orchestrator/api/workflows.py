@@ -23,7 +23,7 @@ from core.rest import PatternField, StrictJSONParser, TextField, validate_body
 from core.validation import can_be_stored, errors_under
 from orchestrator.canvas.draft_runs import start_test
 from orchestrator.canvas.node_states import costs_of, detail_of, states_of, with_previews
-from orchestrator.canvas.run import CANVAS
+from orchestrator.canvas.plan import CANVAS
 from orchestrator.consumers import node_field
 from orchestrator.engine import approvals, lifecycle
 from orchestrator.engine.definition import definitions

@@ -15,8 +15,8 @@ from agents.canvas.revisions import get_revision
 from agents.exceptions import CanvasConflict
 from agents.models import Agent, Canvas
 from core.exceptions import Conflict, Invalid, NotFound
-from orchestrator.canvas.plan import check_input, check_runnable, graph_of
-from orchestrator.canvas.run import CANVAS, CanvasParams
+from orchestrator.canvas.plan import CANVAS, check_input, check_runnable, graph_of
+from orchestrator.canvas.run import CanvasParams
 from orchestrator.engine.definition import latest_version
 from orchestrator.engine.lifecycle import start_prepared
 from orchestrator.models import Step, Workflow
@@ -107,7 +107,7 @@ def _sources_of(run_id: UUID | None) -> list[str]:
         return []
     asked = Step.objects.filter(workflow=run_id, kind=Step.Kind.RUN_SESSION)
     tools = ToolExecution.objects.filter(workflow_id=run_id)
-    talked = [detail.get("session_id") for detail in asked.values_list("detail", flat=True)]
+    talked = [(detail or {}).get("session_id") for detail in asked.values_list("detail", flat=True)]
     earlier = Workflow.objects.get(pk=run_id).params.get("source_sessions") or []
     found = {*talked, *map(str, tools.values_list("session_id", flat=True)), *earlier}
     return sorted(one for one in found if one)

@@ -12,7 +12,8 @@ from agents.canvas.graph import NODE_TYPES, SECRET, TEMPLATES, Node
 from agents.models import CanvasRevision
 from core.exceptions import Invalid, NotFound
 from orchestrator.canvas.draft_runs import output_of
-from orchestrator.canvas.run import CANVAS, PART, SKIPPED, RunParams
+from orchestrator.canvas.plan import CANVAS
+from orchestrator.canvas.run import PART, SKIPPED, RunParams
 from orchestrator.models import Step, Workflow, attempts_of
 
 #: How many characters of an output are shown on its node.
@@ -122,9 +123,7 @@ def detail_of(run: Workflow, node_id: str) -> dict[str, Any]:
             for one in attempts_of(step)
             if step.failures.all()
         ],
-        "session_id": next(
-            (step.detail["session_id"] for step in reversed(rows) if _has_session(step)), None
-        ),
+        "session_id": next((one for step in reversed(rows) if (one := _session_of(step))), None),
         "approval_step": waiting.name if waiting else "",
     }
 
@@ -148,8 +147,8 @@ def _cost_of(steps: Iterable[Step]) -> str | None:
     return f"{total:.6f}" if total else None
 
 
-def _has_session(step: Step) -> bool:
-    return isinstance(step.detail, dict) and bool(step.detail.get("session_id"))
+def _session_of(step: Step) -> str | None:
+    return step.detail.get("session_id") if isinstance(step.detail, dict) else None
 
 
 def shown(value: Any) -> Any:

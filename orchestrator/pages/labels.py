@@ -15,7 +15,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.text import Truncator
 
-from orchestrator.canvas.run import CANVAS
+from orchestrator.canvas.plan import CANVAS
 from orchestrator.engine.definition import registry
 from orchestrator.models import Workflow
 

@@ -16,7 +16,7 @@ from agents.models import Agent
 from core.db import delete_row
 from core.exceptions import Conflict, Fault, Invalid, InvalidFields, NotFound
 from orchestrator import triggers
-from orchestrator.canvas.run import CANVAS
+from orchestrator.canvas.plan import CANVAS
 from orchestrator.engine.definition import definitions
 from orchestrator.models import TriggerFiring, WorkflowTrigger
 from orchestrator.pages.labels import as_text

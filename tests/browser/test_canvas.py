@@ -225,7 +225,9 @@ def test_a_run_that_asks_a_person_is_answered_from_the_canvas(open_window: OpenC
     expect(node_box(page, "Result").locator(".state.is-done")).to_be_visible()
 
 
-def test_two_people_work_on_one_canvas_and_neither_loses_a_change(open_window: OpenChat):
+def test_two_people_work_on_one_canvas_and_neither_loses_a_change(
+    open_window: OpenChat, complaints: list[str]
+):
     first = open_window("/agents/")
     agent = new_agent(first)
     nodes = [
@@ -252,8 +254,8 @@ def test_two_people_work_on_one_canvas_and_neither_loses_a_change(open_window: O
     node_box(first, "Begin").click()
     first.get_by_role("textbox", name="Name").fill("Renamed by the first")
     expect(first.locator(".cv-saved")).to_have_text("Saved · r2")
-    second.unroute("**/canvas/")
     held[0].continue_()
+    second.unroute("**/canvas/")
     expect(node_box(second, "Renamed by the first")).to_be_visible()
     is_saved(second)
     expect(second.get_by_role("textbox", name="Message")).to_have_value("say second")
@@ -266,8 +268,11 @@ def test_two_people_work_on_one_canvas_and_neither_loses_a_change(open_window: O
     first.get_by_role("button", name="Undo: Rename").click()
     expect(node_box(second, "Begin")).to_be_visible()
     assert saved(first, agent)["nodes"][1]["config"] == {"prompt": "say second"}
-    second.close()
+    second.goto("/agents/")
     expect(first.locator(".cv-peers")).to_have_count(0)
+    # The browser reports the refused save.
+    assert all("409" in one for one in complaints)
+    complaints.clear()
 
 
 def test_what_the_builder_draws_appears_on_the_open_canvas(open_window: OpenChat):

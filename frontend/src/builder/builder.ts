@@ -86,7 +86,7 @@ const builder: Island = (root) => {
     keepUnsaved();
     closeCanvas(root);
     swap(page, { keepForm: false });
-    mountIslands(root, { canvas: lazy(() => import("../canvas/canvas.tsx")) });
+    openCanvas(root);
     restoreUnsaved();
     // A new tab starts at its top. On a phone the document scrolls, elsewhere the tab's own box.
     window.scrollTo({ top: 0 });
@@ -127,6 +127,12 @@ const builder: Island = (root) => {
     link.close();
   };
 };
+
+/** Mount the canvas of a tab that was swapped in. */
+function openCanvas(root: HTMLElement): void {
+  const box = root.querySelector("[data-island=canvas]")?.parentElement;
+  if (box) mountIslands(box, { canvas: lazy(() => import("../canvas/canvas.tsx")) });
+}
 
 /** Unmount the canvas of this tab, whether it came with the page or was swapped in. */
 function closeCanvas(root: HTMLElement): void {

@@ -78,6 +78,9 @@ const canvas: Island = (root) => {
   };
   window.addEventListener("beforeunload", guard);
 
+  const leave = (): void => presence.leave();
+  window.addEventListener("pagehide", leave);
+
   root.replaceChildren(box, live);
   const view = createRoot(box);
   view.render(<Editor shared={shared} />);
@@ -86,6 +89,7 @@ const canvas: Island = (root) => {
     if (isClosed) return;
     isClosed = true;
     window.removeEventListener("beforeunload", guard);
+    window.removeEventListener("pagehide", leave);
     unfollow();
     void doc.save();
     doc.close();

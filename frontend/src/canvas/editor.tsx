@@ -427,6 +427,7 @@ function Whole(): ReactNode {
           onNodesChange={onNodesChange}
           onEdgesChange={onEdgesChange}
           onConnect={onConnect}
+          onNodeClick={() => setTab("node")}
           nodesDraggable={mayBuild}
           nodesConnectable={mayBuild}
           deleteKeyCode={null}

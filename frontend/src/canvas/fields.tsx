@@ -1,6 +1,6 @@
 /** The fields of the side panel. Every value can hold `{{paths}}` to the input and earlier nodes. */
 import { type ReactNode, useEffect, useId, useRef, useState } from "react";
-import { useShared, useView } from "./context.ts";
+import { type ToolInfo, useShared, useView } from "./context.ts";
 import { before, type CanvasNode, isSame } from "./graph.ts";
 import { type FieldSpec, KINDS, type Schema, titleOf } from "./kinds.ts";
 
@@ -342,9 +342,13 @@ function Body({ node, value, onChange }: FieldProps): ReactNode {
   const body = (value ?? {}) as { type?: string; config?: Record<string, unknown> };
   const config = body.config ?? {};
   const inner: CanvasNode = { ...node, type: body.type ?? "", config };
+  // One choice may set several values in a row.
+  const latest = useRef(config);
+  latest.current = config;
   const set = (name: string, next: unknown): void => {
-    const all = { ...config, [name]: next };
+    const all = { ...latest.current, [name]: next };
     if (next === undefined) delete all[name];
+    latest.current = all;
     onChange({ type: body.type, config: all });
   };
   const actions = ["agent", "sub_agent", "tool", "code", "http", "workflow"];
@@ -386,7 +390,16 @@ export function Field({ spec, node, set, extra }: { spec: FieldSpec; node: Canva
     case "agent":
       return <Select label={spec.label} value={agentId(asText(value), boot.agents)} options={[...(value ? [] : ([["", "Choose an agent…"]] as [string, string][])), ...boot.agents.map((one): [string, string] => [one.id, one.name])]} onChange={(next) => set(spec.name, next || undefined)} />;
     case "tool":
-      return <ToolPicker label={spec.label} value={asText(value)} onChange={(next) => set(spec.name, next || undefined)} />;
+      return (
+        <ToolPicker
+          label={spec.label}
+          value={asText(value)}
+          onChange={(next) => {
+            set(spec.name, next || undefined);
+            set("input", inputFor(boot.tools.find((one) => one.name === next), node.config["input"]));
+          }}
+        />
+      );
     case "arguments":
       return <Arguments {...facts} />;
     case "workflow":
@@ -402,6 +415,13 @@ export function Field({ spec, node, set, extra }: { spec: FieldSpec; node: Canva
     case "body":
       return <Body {...facts} />;
   }
+}
+
+/** Keep what another tool can take of an input; it would refuse the rest. */
+function inputFor(tool: ToolInfo | undefined, input: unknown): unknown {
+  const taken = new Set(Object.keys(tool?.schema.properties ?? {}));
+  const kept = Object.entries((input ?? {}) as Record<string, unknown>).filter(([name]) => taken.has(name));
+  return kept.length ? Object.fromEntries(kept) : undefined;
 }
 
 function Arguments(facts: FieldProps): ReactNode {

@@ -15,22 +15,6 @@ interface Revision {
 
 interface WholeRevision extends Revision, Graph {}
 
-/** Revisions by the same author within this time are one line. */
-const TOGETHER_MS = 10 * 60_000;
-
-/** Join what one author did in one go, newest first; published revisions stay visible. */
-function grouped(rows: Revision[], published: number | null): { newest: Revision; oldest: Revision }[] {
-  const found: { newest: Revision; oldest: Revision }[] = [];
-  for (const row of rows) {
-    const last = found.at(-1);
-    const isClose = last && Date.parse(last.oldest.created_at) - Date.parse(row.created_at) < TOGETHER_MS;
-    if (last && isClose && last.newest.author_name === row.author_name && row.number !== published && last.oldest.number !== published) {
-      last.oldest = row;
-    } else found.push({ newest: row, oldest: row });
-  }
-  return found;
-}
-
 export function History(): ReactNode {
   const { boot, rest, doc } = useShared();
   const view = useView();
@@ -67,18 +51,18 @@ export function History(): ReactNode {
       {error ? <p className="cv-wrong" role="alert">{error}</p> : null}
       {rows.length ? null : <p className="cv-help">Nothing has been saved yet.</p>}
       <ul className="cv-runs">
-        {grouped(rows, view.published).map(({ newest, oldest }) => (
-          <li key={newest.number}>
-            <button type="button" aria-expanded={opened?.number === newest.number} onClick={() => open(newest.number)}>
+        {rows.map((row) => (
+          <li key={row.number}>
+            <button type="button" aria-expanded={opened?.number === row.number} onClick={() => open(row.number)}>
               <span className="cv-run">
-                <span>{newest.number === oldest.number ? `r${newest.number}` : `r${oldest.number}–${newest.number}`} {newest.number === view.published ? <span className="tag">published</span> : null}{newest.number === view.revision ? <span className="tag">newest</span> : null}</span>
-                <small>{newest.author_name} · {new Date(newest.created_at).toLocaleString("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" })}</small>
+                <span>{`r${row.number}`} {row.number === view.published ? <span className="tag">published</span> : null}{row.number === view.revision ? <span className="tag">newest</span> : null}</span>
+                <small>{row.author_name} · {new Date(row.created_at).toLocaleString("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" })}</small>
               </span>
             </button>
-            {opened?.number === newest.number ? (
+            {opened?.number === row.number ? (
               <div className="cv-diff">
                 <Diff from={opened} to={view.graph} />
-                {boot.may_build && newest.number !== view.revision ? <button type="button" className="btn btn-quiet btn-sm" onClick={() => restore(opened)}>Restore this revision</button> : null}
+                {boot.may_build && row.number !== view.revision ? <button type="button" className="btn btn-quiet btn-sm" onClick={() => restore(opened)}>Restore this revision</button> : null}
               </div>
             ) : null}
           </li>

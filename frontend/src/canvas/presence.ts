@@ -58,9 +58,14 @@ export class Presence {
     this.publish();
   }
 
+  /** Tell the others that this window closes. */
+  leave(): void {
+    this.say("bye");
+  }
+
   close(): void {
     window.clearInterval(this.timer);
-    this.say("bye");
+    this.leave();
   }
 
   private say(word: PresenceFrame["word"]): void {

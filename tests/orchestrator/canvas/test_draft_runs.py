@@ -143,3 +143,13 @@ def test_a_node_shows_what_it_received_and_returned(principal, agent, api):
     assert ask["session_id"] == str(Session.objects.get().pk)
     assert (ok["input"], ok["output"]) == ({"nodes.ask.output": "I am Ada."}, True)
     assert api.get(f"{base}nodes/nothing/").status_code == 404
+
+
+def test_a_node_that_waits_for_a_person_says_which_step_to_answer(principal, agent, api):
+    shape = [node("start", "trigger"), node("ok", "approval", message="Go?")]
+    sketch(agent, shape, ["start>ok"])
+    run = finish(trial(principal, agent))
+    shown = api.get(f"/api/v1/agents/{agent.pk}/canvas/runs/{run.pk}/nodes/ok/").json()
+
+    assert (shown["status"], shown["approval_step"]) == ("waiting_approval", "ok")
+    assert (shown["input"], shown["has_output"]) == ("Go?", False)

@@ -7,12 +7,16 @@ import pytest
 from core.exceptions import Invalid, InvalidFields
 from orchestrator.canvas.python_code import MARK, command_of, result_of
 from orchestrator.engine.approvals import answer_approval
+from orchestrator.engine.recovery import recover
 from orchestrator.engine.waits import settle_child
 from orchestrator.exceptions import NonRetryableError
 from orchestrator.models import Workflow
-from sessions_app.models import Session, ToolExecution
+from sessions_app.harness import crash_points
+from sessions_app.models import Session, SessionEvent, ToolExecution
 from tests.orchestrator.canvas.test_runs import answer_agents, draw, new_agent, node
-from tests.orchestrator.conftest import now, serve
+from tests.orchestrator.conftest import claim, now, serve, serve_one
+from tests.orchestrator.engine.test_branches import Killed, dies_at
+from tests.orchestrator.engine.test_recovery import lose
 from tools_app.policy.storage import agent_target, save_policy
 
 pytestmark = pytest.mark.django_db
@@ -211,3 +215,46 @@ def test_comments_do_nothing(agent, begin):
     done = finish(start(begin, agent, nodes, ["start>end"]))
     assert done.output["output"] == "x"
     assert not done.steps.filter(name__startswith="note").exists()
+
+
+@pytest.mark.parametrize("times", [1, 3, 5])
+def test_a_loop_goes_on_after_a_crash_and_asks_once_for_each_item(agent, begin, monkeypatch, times):
+    nodes = [
+        node("start", "trigger"),
+        loop("{{input}}", "tool", tool="current_time"),
+        node("ask", "agent", prompt="say {{nodes.start.output.0}}."),
+        node("end", "output", value="{{nodes.ask.output}}"),
+    ]
+    made = start(begin, agent, nodes, ["start>each", "each>ask", "ask>end"], ["a", "b"])
+    held = claim()
+    with monkeypatch.context() as watching:
+        watching.setattr(crash_points, "on_reach", dies_at("step_done", times=times))
+        with pytest.raises(Killed):
+            serve_one(held)
+    lose(held)
+    recover()
+    done = finish(made)
+
+    assert (done.status, done.output["output"]) == ("complete", "a.")
+    assert ToolExecution.objects.filter(workflow_id=made.pk, state="completed").count() == 2
+    assert SessionEvent.objects.filter(type="user.message").count() == 1
+
+
+def test_code_that_was_running_when_its_worker_died_is_not_run_again(
+    agent, begin, monkeypatch, principal
+):
+    nodes = [node("start", "trigger"), node("code", "code", code="def main(data): return 1")]
+    made = start(begin, agent, nodes, ["start>code"])
+    serve()
+    answer_approval(now(made), principal, allow=True)
+    held = claim()
+    with monkeypatch.context() as watching:
+        watching.setattr(crash_points, "on_reach", dies_at("inside_tool"))
+        with pytest.raises(Killed):
+            serve_one(held)
+    lose(held)
+    recover()
+    done = finish(made)
+
+    assert done.status == "errored"
+    assert [one.state for one in ToolExecution.objects.filter(workflow_id=made.pk)] == ["unknown"]
