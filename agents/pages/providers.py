@@ -127,7 +127,7 @@ class FactsForm(forms.Form):
     output_price = forms.DecimalField(label="Output price", required=False, min_value=0)
     tools = forms.ChoiceField(label="Calls tools", required=False, choices=UNKNOWN)
     images = forms.ChoiceField(label="Reads images", required=False, choices=UNKNOWN)
-    files = forms.ChoiceField(label="Reads PDFs", required=False, choices=UNKNOWN)
+    files = forms.ChoiceField(label="Reads PDFs", required=False, choices=UNKNOWN)  # type: ignore[assignment]
     audio = forms.ChoiceField(label="Hears sound", required=False, choices=UNKNOWN)
 
     def __init__(self, name: str, data: QueryDict | None = None) -> None:

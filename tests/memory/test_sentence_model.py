@@ -7,7 +7,7 @@ import threading
 import pytest
 from django.db import connection
 
-from memory import embedders, index, sentence_model
+from memory import embedders, embeddings, index, sentence_model
 from memory.embedders import SENTENCES, STATIC, SentenceEmbedder, computations
 from memory.embeddings import chosen_embedder, missing
 from memory.exceptions import ModelUnavailable
@@ -139,7 +139,7 @@ def test_a_process_that_is_killed_while_it_adds_vectors_leaves_the_rest_to_the_n
     class Killed(BaseException):
         pass
 
-    stored = []
+    stored: list[bool] = []
 
     def store(chunks, embedder):
         if stored:
@@ -147,7 +147,7 @@ def test_a_process_that_is_killed_while_it_adds_vectors_leaves_the_rest_to_the_n
         stored.append(True)
         return add(chunks, embedder)
 
-    add = index.add_to_living
+    add = embeddings.add_to_living
     monkeypatch.setattr(index, "add_to_living", store)
     with pytest.raises(Killed):
         add_awaited_vectors()
@@ -162,7 +162,7 @@ def test_a_process_that_is_killed_while_it_adds_vectors_leaves_the_rest_to_the_n
 def test_a_text_that_changes_while_its_vectors_are_computed_keeps_its_mark(remember, monkeypatch):
     with vectors_later():
         remember("a.md", "The kettle is red.")
-    add = index.add_to_living
+    add = embeddings.add_to_living
 
     def rewrite(chunks, embedder):
         monkeypatch.setattr(index, "add_to_living", add)

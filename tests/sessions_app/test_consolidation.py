@@ -145,8 +145,8 @@ def test_an_empty_purse_or_a_failing_model_leaves_what_needs_no_model(judged_age
 
     class Failing:
         def stream(self, request):
+            yield from ()
             raise ProviderUnavailable("It is down.")
-            yield
 
     monkeypatch.setattr("sessions_app.harness.model_call.provider_for", lambda *_: Failing())
     row = consolidate(judged_agent)

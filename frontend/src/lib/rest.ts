@@ -18,6 +18,7 @@ export class Refused extends Error {
 export interface Rest {
   get<T>(path: string): Promise<T>;
   post<T>(path: string, body: Json, key?: string): Promise<T>;
+  put<T>(path: string, body: Json): Promise<T>;
   patch<T>(path: string, body: Json): Promise<T>;
   remove(path: string): Promise<void>;
 }
@@ -49,6 +50,7 @@ export function restWith(token: string): Rest {
   return {
     get: (path) => call("GET", path),
     post: (path, body, key) => call("POST", path, body, key),
+    put: (path, body) => call("PUT", path, body),
     patch: (path, body) => call("PATCH", path, body),
     remove: (path) => call("DELETE", path),
   };

@@ -1,0 +1,1 @@
+export{w as createInfoServices}from"./mermaid-parser.core-Dmsd6c5n.js";import"./chunk-NGNAAXSQ-DI_UYJZ4.js";

@@ -1,0 +1,1 @@
+var e=`code-preview`;export{e as t};

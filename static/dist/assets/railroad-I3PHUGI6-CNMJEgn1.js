@@ -1,0 +1,1 @@
+export{g as createRailroadServices}from"./mermaid-parser.core-Dmsd6c5n.js";import"./chunk-NGNAAXSQ-DI_UYJZ4.js";

@@ -1,0 +1,1 @@
+export{c as createTreeViewServices}from"./mermaid-parser.core-Dmsd6c5n.js";import"./chunk-NGNAAXSQ-DI_UYJZ4.js";
