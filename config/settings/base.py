@@ -367,6 +367,10 @@ SPECTACULAR_SETTINGS = {
         "TriggerKindEnum": "orchestrator.models.WorkflowTrigger.Kind",
         "ScheduleKindEnum": "sessions_app.models.Schedule.Kind",
         "OnBusyEnum": "sessions_app.models.Run.OnBusy",
+        "EffortEnum": "agents.models.AgentVersion.Effort",
+        "NodeStatusEnum": "orchestrator.api.workflows.NODE_STATES",
+        "ConsolidationStatusEnum": "memory.models.Consolidation.Status",
+        "EventTypeEnum": "sessions_app.models.SessionEvent.Type",
     },
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",

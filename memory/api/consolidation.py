@@ -103,7 +103,7 @@ class RequestSerializer(serializers.Serializer):
     agent = serializers.CharField(help_text="The id or the exact name of an agent.")
 
 
-class QueuedSerializer(serializers.Serializer):
+class ConsolidationRunSerializer(serializers.Serializer):
     session_id = serializers.UUIDField()
     run_id = serializers.UUIDField(source="pk")
     status = serializers.CharField()
@@ -133,14 +133,14 @@ class ConsolidationViewSet(ListModelMixin, RetrieveModelMixin, WorkspaceViewSet)
         rows = super().get_queryset()
         return rows.prefetch_related("changes") if self.detail else rows
 
-    @extend_schema(request=RequestSerializer, responses={202: QueuedSerializer})
+    @extend_schema(request=RequestSerializer, responses={202: ConsolidationRunSerializer})
     def create(self, request: Request) -> Response:
         """Queue a consolidation. A second request returns the same run while it waits."""
         workspace_id = authorise(self.principal, "run")
         given = read_input(ConsolidationRequest, request.data)
         agent = find_agent(workspace_id, given.agent)
         run = request_consolidation(agent, self.principal.user_id, self.principal.key_id)
-        return Response(QueuedSerializer(run).data, status=202)
+        return Response(ConsolidationRunSerializer(run).data, status=202)
 
     @extend_schema(responses=WholeConsolidationSerializer)
     def retrieve(self, request: Request, *args: Any, **kwargs: Any) -> Response:

@@ -16,6 +16,7 @@ from rest_framework.response import Response
 from rest_framework.utils.urls import replace_query_param
 from rest_framework.views import APIView
 
+from agents.models import AgentVersion
 from agents.providers.registry import PROVIDERS
 from core.exceptions import Invalid
 from core.rest import StrictJSONParser
@@ -133,7 +134,7 @@ class OverridesSerializer(serializers.Serializer):
         "`agent.custom_tool_use`. At most 128.",
     )
     effort = serializers.ChoiceField(
-        choices=["off", "low", "medium", "high"],
+        choices=AgentVersion.Effort.choices,
         required=False,
         help_text="How much the model thinks before it answers.",
     )

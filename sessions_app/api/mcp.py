@@ -30,10 +30,12 @@ from sessions_app.accept import accept_event
 from sessions_app.exchange import Exchange, Extent, ask, find_exchange, follow, resumed
 from sessions_app.live.frames import Body
 from sessions_app.log.transcript import newest_history
-from sessions_app.models import Session, SessionEvent
+from sessions_app.models import Session, SessionEvent, ToolExecution
 from sessions_app.sessions import find_session
 from tenants.access import Principal, authorise
 from tenants.authentication import key_in_headers, principal_of_secret, spend_as
+from tools_app.questions import Question, QuestionField
+from tools_app.registry import registry
 
 #: What a list returns at once. Clients ask for the rest with its cursor.
 PAGE = 100
@@ -222,12 +224,7 @@ def _is_modern(context: Context) -> bool:
 def _ask_for_approval(extent: Extent) -> types.InputRequiredResult:
     """Ask the client's user about each call that waits. The state names the run, which is authorised."""
     asked: types.InputRequests = {
-        call_id: types.ElicitRequest(
-            params=types.ElicitRequestFormParams(
-                message=f"{call['tool_name']} {orjson.dumps(call['tool_input']).decode()}",
-                requested_schema=APPROVAL_SCHEMA,
-            )
-        )
+        call_id: types.ElicitRequest(params=types.ElicitRequestFormParams(**_form_of(call)))
         for call_id, call in extent.calls.items()
         if extent.asks(call)
     }
@@ -235,22 +232,55 @@ def _ask_for_approval(extent: Extent) -> types.InputRequiredResult:
     return types.InputRequiredResult(input_requests=asked, request_state=state)
 
 
+def _form_of(call: Body) -> dict[str, Any]:
+    """Return the text and the form that the client's user sees: that of a question, or allow and deny."""
+    if not _is_question(call["tool_name"]):
+        told = f"{call['tool_name']} {orjson.dumps(call['tool_input']).decode()}"
+        return {"message": told, "requested_schema": APPROVAL_SCHEMA}
+    question = Question.model_validate(call["tool_input"])
+    schema = {
+        "type": "object",
+        "properties": {field.name: _property_of(field) for field in question.fields},
+        "required": [field.name for field in question.fields if field.required],
+    }
+    return {"message": question.question, "requested_schema": schema}
+
+
+def _is_question(name: str) -> bool:
+    return name in registry and registry[name].asks
+
+
+def _property_of(field: QuestionField) -> dict[str, Any]:
+    match field.kind:
+        case "choice":
+            return {"type": "string", "title": field.label, "enum": field.options}
+        case "several":
+            items = {"type": "string", "enum": field.options}
+            return {"type": "array", "title": field.label, "items": items}
+        case "number":
+            return {"type": "number", "title": field.label}
+        case "date":
+            return {"type": "string", "title": field.label, "format": "date"}
+        case "text" | "file":
+            return {"type": "string", "title": field.label}
+
+
 def _answer_approvals(principal: Principal, params: types.CallToolRequestParams) -> Exchange:
     exchange = find_exchange(principal, _uuid(params.request_state), "run")
-    accepted = None
+    session_id, accepted = exchange.session_id, None
+    calls = ToolExecution.objects.filter(session=session_id)
+    names = dict(calls.filter(state="awaiting_approval").values_list("tool_use_id", "name"))
     for call_id, response in (params.input_responses or {}).items():
-        given = getattr(response, "content", None) or {}
-        accepts = getattr(response, "action", "") == "accept" and given.get("decision") == "allow"
-        payload = {
-            "tool_use_id": call_id,
-            "decision": "allow" if accepts else "deny",
-            "note": str(given.get("note") or ""),
-        }
+        given = dict(getattr(response, "content", None) or {})
+        accepts = getattr(response, "action", "") == "accept"
+        payload: dict[str, Any] = {"tool_use_id": call_id, "decision": "deny"}
+        if accepts and _is_question(names.get(call_id, "")):
+            payload |= {"decision": "answer", "values": given}
+        elif accepts:
+            decision = "allow" if given.get("decision") == "allow" else "deny"
+            payload |= {"decision": decision, "note": str(given.get("note") or "")}
         accepted = accept_event(
-            principal,
-            exchange.session_id,
-            type=SessionEvent.Type.USER_TOOL_CONFIRMATION,
-            payload=payload,
+            principal, session_id, type=SessionEvent.Type.USER_TOOL_CONFIRMATION, payload=payload
         )
     if accepted is None:
         raise Invalid("Send the answers in `inputResponses`.")

@@ -32,6 +32,7 @@ def test_a_name_is_enough_and_the_response_is_flat(api, workspace, owner):
     assert made["limits"] == {
         "max_model_calls": 30,
         "max_tool_calls": 100,
+        "max_parallel_calls": 8,
         "max_seconds": 1800,
         "max_tokens_total": 1_000_000,
         "max_depth": 3,
@@ -64,6 +65,7 @@ def test_every_field_is_returned_as_it_was_sent(api, workspace):
         "limits": {
             "max_model_calls": 3,
             "max_tool_calls": 4,
+            "max_parallel_calls": 2,
             "max_seconds": 5,
             "max_tokens_total": 6000,
             "max_depth": 1,

@@ -58,7 +58,7 @@ def pages_of(client: Client, addresses: dict[str, str]) -> dict[str, str]:
         if answer.status_code == 200 and answer.content.lower().startswith(b"<!doctype html>")
     ]
     other = {route for route, answer in answers.items() if answer.status_code != 405} - set(pages)
-    assert other == set(NOT_A_PAGE)
+    assert other == set(NOT_A_PAGE), other ^ set(NOT_A_PAGE)
     return {route: addresses[route] for route in pages}
 
 

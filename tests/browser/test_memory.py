@@ -119,7 +119,7 @@ def test_search_explains_scores_and_can_be_navigated_by_keys(owner_page: Page, r
     expect(page.locator(".hit").first).to_contain_text("kettles/1.md")
     bar = page.locator(".hit").first.get_by_role("img")
     expect(bar).to_have_accessible_name(
-        re.compile(r"Score 0\.8\d: words 0\.50, meaning 0\.30, recency 0\.05")
+        re.compile(r"Score 1\.\d\d: words 0\.50, meaning 0\.\d\d, around it 0\.\d\d, recency 0\.05")
     )
     assert faults_of(page) == []
     page.get_by_role("heading", name="3 results for").click()

@@ -96,6 +96,31 @@ async def test_a_person_at_the_client_answers_an_approval(
     assert ("refused" in outcome) is (decision == "deny")
 
 
+async def test_a_person_at_the_client_answers_a_question(
+    stack: Running, client: Client, model: Model
+):
+    field = {"name": "colour", "label": "Colour", "kind": "choice", "options": ["red", "blue"]}
+    asking = Call(name="ask_user", arguments={"question": "Which one?", "fields": [field]})
+
+    def answer(body: JSON) -> Reply:
+        is_result = body["messages"][-1]["role"] == "tool"
+        return Answer(text=("Fine.",)) if is_result else Answer(calls=(asking,))
+
+    async def choose(context: Any, params: types.ElicitRequestFormParams) -> types.ElicitResult:
+        asked.append((params.message, params.requested_schema["properties"]["colour"]["enum"]))
+        return types.ElicitResult(action="accept", content={"colour": "blue"})
+
+    asked: list[Any] = []
+    model.answer = answer
+    async with connected(stack, client.key, elicitation_callback=choose) as mcp:
+        tool = await the_tool(mcp)
+        ended: Any = await mcp.call_tool(tool.name, {"message": "Paint it"})
+
+    assert asked == [("Which one?", ["red", "blue"])]
+    assert ended.content[0].text == "Fine."
+    assert "blue" in model.requests[-1]["messages"][-1]["content"]
+
+
 async def test_a_model_that_fails_is_an_error_that_the_client_can_read(
     stack: Running, client: Client, model: Model
 ):
