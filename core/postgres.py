@@ -100,10 +100,12 @@ log_timezone = 'UTC'
 log_line_prefix = '%m [%p] '
 log_checkpoints = off
 """
-#: Commits still reach the kernel, so they survive a crash of the server, but not of the machine.
+#: Commits still reach the kernel, so they survive a crash of the server, but not of the machine. No
+#: statistics are gathered meanwhile, so that plans in tests do not depend on the time.
 NOT_DURABLE = """\
 fsync = off
 full_page_writes = off
+autovacuum = off
 """
 
 

@@ -26,7 +26,7 @@ def similarity(first: str, second: str) -> float:
 def test_sentences_of_the_same_meaning_are_close_and_others_are_not():
     leave = "Everyone has 28 days of annual leave."
 
-    assert similarity("How much time off do I get?", leave) > 0.35
+    assert similarity("How much time off do I get?", leave) > 0.3
     assert similarity("How do I undo a bad release?", leave) < 0.2
 
 

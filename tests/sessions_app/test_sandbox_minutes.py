@@ -361,4 +361,6 @@ def test_usage_by_member_adds_up_to_the_cost_of_all_sandboxes(
     by_model = api.get("/api/v1/usage/?by=model").json()["results"]
     assert {row["sandbox_cost"] for row in by_model} == {None}
     table = api.get("/api/v1/usage/?by=member&as=csv").content.decode().splitlines()
-    assert table[0] == "member,name,calls,input_tokens,output_tokens,cost,sandbox_cost"
+    assert (
+        table[0] == "member,name,calls,input_tokens,output_tokens,cached_tokens,cost,sandbox_cost"
+    )

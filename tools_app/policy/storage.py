@@ -284,7 +284,8 @@ def _future_tool(name: str) -> Tool:
 
 
 def _is_guarded(tool: Tool) -> bool:
-    return tool.category in GUARDED or tool.permission == "always_ask"
+    # A question cannot be answered without the person whom it asks.
+    return not tool.asks and (tool.category in GUARDED or tool.permission == "always_ask")
 
 
 def _loosens(before: Layer, after: Layer, tool: Tool) -> bool:

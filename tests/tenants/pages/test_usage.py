@@ -122,7 +122,7 @@ def test_the_csv_link_exports_the_shown_table(browser_client, session):
     answer = browser_client.get(f"/api/v1/usage/{link}")
 
     assert answer.headers["Content-Type"].startswith("text/csv")
-    assert "openai/gpt-5,openai/gpt-5,1,1200,34,0.5" in answer.text
+    assert "openai/gpt-5,openai/gpt-5,1,1200,34,0,0.5" in answer.text
 
 
 def test_more_rows_need_no_more_queries(browser_client, workspace, agent, owner):
