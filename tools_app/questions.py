@@ -42,7 +42,7 @@ class QuestionField(Arguments):
 class Question(Arguments):
     """A question with a small form."""
 
-    question: Line = Field(max_length=2_000)
+    question: Line = Field(max_length=2_000, description="What to ask, in one or two sentences.")
     fields: list[QuestionField] = Field(
         default=[QuestionField(name="answer", label="Answer")],
         min_length=1,

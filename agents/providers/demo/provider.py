@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
@@ -91,10 +91,7 @@ class DemoProvider:
         steps = plan_of(asked, building="builder_update_agent" in tools)
         parts = _Parts(messages=request.messages, since=since, tools=tools)
         separator = ""
-        due = list(parts.due(steps))
-        if request.response_schema and not any(isinstance(part, ToolCall) for part in due):
-            due = [json.dumps(sample_of(request.response_schema))]
-        for part in due:
+        for part in _shaped(parts.due(steps), request.response_schema):
             if isinstance(part, ToolCall):
                 yield part
                 continue
@@ -103,6 +100,16 @@ class DemoProvider:
                     time.sleep(delay)
                 yield TextDelta(text=word)
             separator = "\n\n"
+
+
+def _shaped(due: Iterable[str | ToolCall], schema: JSON | None) -> Iterable[str | ToolCall]:
+    """Return the parts of an answer, or in place of its text a value that fits the schema."""
+    if not schema:
+        return due
+    parts = list(due)
+    if any(isinstance(part, ToolCall) for part in parts):
+        return parts
+    return [json.dumps(sample_of(schema))]
 
 
 def sample_of(schema: Any) -> Any:
