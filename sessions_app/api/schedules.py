@@ -54,7 +54,7 @@ class ScheduleSerializer(OwnSerializer):
         ]
         read_only_fields = ["asked_by", "last_at", "paused_at", "created_by"]
         # The service says what is missing; a constraint would make the agent required.
-        validators = []
+        validators: list[Any] = []
 
 
 class FiringSerializer(serializers.ModelSerializer):

@@ -63,7 +63,7 @@ def preview(session: Session, viewer_id: UUID | None = None) -> Preview:
     No viewer sees another person's memory.
     """
     version = version_by_id(session.agent_version_id)
-    if session.model:
+    if session.provider:
         version.provider, version.model = session.provider, session.model
     bound = load_session_binding(session.pk)
     if bound is None:

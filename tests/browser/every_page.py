@@ -23,6 +23,7 @@ NOT_A_PAGE = {
     "/chat/models/": "a part",
     "/chat/<session_id>/files/<path>": "a file",
     "/chat/<session_id>/export/": "a file",
+    "/chat/<session_id>/part/<digest>/": "a file",
     "/schedules/preview/": "a part",
     "/chat/<session_id>/lines/": "a part",
     "/sessions/<session_id>/preview/": "a part",
