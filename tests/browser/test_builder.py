@@ -52,7 +52,7 @@ def test_the_builder_creates_an_agent_that_works_once_published(open_window: Ope
     assert faults_of(page) == []
     tell(page, "Add a step that checks the invoice")
     page.get_by_role("link", name="Canvas").click()
-    expect(page.locator(".build-canvas")).to_contain_text("Checks the invoice")
+    expect(page.locator(".react-flow")).to_contain_text("Checks the invoice")
     assert faults_of(page) == []
 
     tell(page, "Publish it")

@@ -106,7 +106,7 @@ def test_a_canvas_runs_its_node(open_window: OpenChat) -> None:
     agent = draw(page)
 
     page.goto(f"/agents/{agent}/build/?tab=canvas")
-    expect(page.locator(".build-canvas .node.is-sql_table")).to_contain_text("Orders")
+    expect(page.locator(".react-flow__node").filter(has_text="Orders")).to_be_visible()
     page.goto("/workflows/")
     page.get_by_role("link", name="Start", exact=False).first.click()
     page.locator(".flow-choices").get_by_role("link", name=re.compile("^canvas")).click()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import signal
+from contextlib import suppress
 from typing import Any
 
+import psutil
 import pytest
 
 from tests.stack.client import Client
@@ -28,7 +30,8 @@ def test_an_approval_survives_the_death_of_every_process(make_stack):
     asked = ask(client, "echo first")
     for number in (signal.SIGTERM, signal.SIGKILL):
         for process in stack.everything():
-            process.send_signal(number)
+            with suppress(psutil.NoSuchProcess):
+                process.send_signal(number)
         stack.wait_until_gone()
         stack.start()
         assert client.call(f"approvals/{asked['id']}/")["status"] == "pending"
@@ -76,7 +79,8 @@ def test_a_question_survives_the_death_of_every_process_and_is_answered_once(mak
     assert (asked["kind"], asked["form"]["question"]) == ("question", "Which track?")
     for number in (signal.SIGTERM, signal.SIGKILL):
         for process in stack.everything():
-            process.send_signal(number)
+            with suppress(psutil.NoSuchProcess):
+                process.send_signal(number)
         stack.wait_until_gone()
         stack.start()
         assert client.call(f"approvals/{asked['id']}/")["status"] == "pending"
