@@ -1,1 +1,0 @@
-import{a as e}from"./markdown-Cv-cu4b7.js";var t=t=>{for(let n of t.querySelectorAll(`[data-markdown]`))e(n,n.textContent??``),n.dataset.rendered=``;return()=>void 0};export{t as default};

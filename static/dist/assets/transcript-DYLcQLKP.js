@@ -1,0 +1,1 @@
+import{a as e}from"./markdown-Duniva3L.js";var t=t=>{for(let n of t.querySelectorAll(`[data-markdown]`))e(n,n.textContent??``),n.dataset.rendered=``;return()=>void 0};export{t as default};
