@@ -116,7 +116,7 @@ def _database() -> dict[str, Any]:
         location = {"NAME": "switchyard", "USER": "postgres", "HOST": str(socket_dir(DATA_DIR))}
         options = {}
     options |= {
-        # A pool that opens one at once would open a second one for whoever asks for the first.
+        # A pool that opens one at start opens a second one for the request that asks first.
         "pool": {"min_size": 0, "max_size": DATABASE_POOL, "timeout": 20},
         "prepare_threshold": 1,
     }
